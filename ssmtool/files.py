@@ -1,0 +1,100 @@
+"""Reading and writing the user's files: text with clear errors, writes that are whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from ssmtool.errors import ProductError, SsmtoolError
+
+_BYTE_ORDER_MARKS = {
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+    b"\xef\xbb\xbf": "UTF-8 with a byte-order mark",
+}
+
+
+def read_bytes(path: Path) -> bytes:
+    """The file's bytes. Raises SsmtoolError when it is missing, a folder, or not readable."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise SsmtoolError("no such file", path=path) from None
+    except IsADirectoryError:
+        raise SsmtoolError("is a folder, not a file", path=path) from None
+    except OSError as error:
+        raise SsmtoolError(f"cannot be read: {error.strerror or error}", path=path) from None
+
+
+def decode_source(data: bytes, path: Path) -> str:
+    """C, CUDA or PTX text as a str. Raises ProductError for UTF-16, NUL bytes and bytes that are not UTF-8.
+
+    A compiler would answer UTF-16 with thousands of lines about stray characters; this says it in one.
+    """
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
+        if data.startswith(mark) and encoding == "UTF-16":
+            raise ProductError("is UTF-16 text; compilers read UTF-8", path=path, hint=f"iconv -f UTF-16 -t UTF-8 {path}")
+    if b"\0" in data:
+        line = data.count(b"\n", 0, data.index(b"\0")) + 1
+        raise ProductError("holds a NUL byte, so it is binary or UTF-16, not source text", path=path, line=line)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ProductError(f"is not UTF-8 text (byte 0x{data[error.start]:02x})", path=path, line=line) from None
+
+
+def read_source(path: Path) -> str:
+    """`decode_source` of the file's bytes."""
+    return decode_source(read_bytes(path), path)
+
+
+def write_atomic(path: Path, data: bytes) -> bool:
+    """Write `data` to `path` whole or not at all; True if the file changed.
+
+    Temporary file in the same folder, fsync, rename: an interrupted run or a full disk leaves the old file.
+    A file that already holds `data` is not touched, so its time stamp does not send `make` round again. A link is
+    followed, and the old file's permission bits are kept. Raises SsmtoolError when the folder or disk refuses.
+    """
+    path = Path(os.path.realpath(path))
+    try:
+        if path.read_bytes() == data:
+            return False
+    except OSError:
+        pass
+    temporary: str | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = _mode_for(path)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        temporary = None
+    except OSError as error:
+        raise SsmtoolError(
+            f"cannot be written: {error.strerror or error}; nothing was changed",
+            path=path,
+            hint="make the folder writable, or free some space, and run the command again",
+        ) from None
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+    return True
+
+
+def _mode_for(path: Path) -> int:
+    """The old file's permission bits, or what a plain open() would give a new one."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
