@@ -1,0 +1,186 @@
+"""The project's settings and paths: `[tool.ssmtool]` in pyproject.toml, or ssmtool.toml.
+
+Every other room takes its paths and names from here, so a project with another layout needs settings, not code.
+Paths in settings are relative to the folder of the settings file, and reports show them that way.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+from ssmtool.errors import SsmtoolError
+from ssmtool.files import read_source
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SETTINGS_FILES = ("ssmtool.toml", "pyproject.toml")
+
+
+class LoaderSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the C loader keeps the kernel names of one module.
+
+    `array` is the `const char *` array of names; `function` is the call that receives it together with an explicit
+    count. `count_argument` is the 0-based position of the count in that call; without it, the argument after the array.
+    """
+
+    path: str
+    array: str
+    function: str | None = None
+    count_argument: int | None = None
+
+
+class ModuleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One `.cu` file, the string constant that carries its PTX, and the loader that assigns its kernels."""
+
+    source: str
+    constant: str | None = None
+    loader: LoaderSettings | None = None
+
+    @property
+    def name(self) -> str:
+        """The source's stem, as in `ssm_gated_delta`."""
+        return PurePosixPath(self.source).stem
+
+    @property
+    def constant_name(self) -> str:
+        """The C identifier of the PTX string; `FC_PTX_<STEM>` unless the settings name it."""
+        return self.constant or "FC_PTX_" + re.sub(r"\W", "_", self.name).upper()
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The `[tool.ssmtool]` table. Field comments are the settings reference."""
+
+    # The `.cu` files, in the order of their constants in the header.
+    module: tuple[ModuleSettings, ...] = ()
+    # The generated C header that carries the PTX.
+    header: str = "generated/fc_cuda_ptx.h"
+    # Architecture the PTX is made for.
+    target: str = "sm_37"
+    # The compiler release the product is made for, `major.minor`; any other is refused unless asked for by name.
+    cuda_release: str = "11.4"
+    # `nvcc`, `nvrtc` (the embedded compiler), or `auto`: nvcc of the release if the host has it, else the embedded one.
+    compiler: str = "auto"
+    # nvcc to use instead of the one found on PATH, in CUDA_HOME or in /usr/local/cuda-<release>.
+    nvcc: str | None = None
+    # Extra compiler flags, given to nvcc and NVRTC alike.
+    flags: tuple[str, ...] = ()
+    # Folders searched for `#include`, besides the folder of the source.
+    include_dirs: tuple[str, ...] = ()
+    # Seconds one compiler run may take.
+    compile_timeout: float = 300.0
+    # Newest PTX ISA the driver of the target machine loads. R470, the last driver for Kepler, stops at 7.4.
+    max_ptx_isa: str = "7.4"
+
+
+class Project(msgspec.Struct, frozen=True):
+    """Settings with the folder they are relative to."""
+
+    root: Path
+    settings: Settings
+    settings_file: Path | None = None
+
+    def path(self, relative: str) -> Path:
+        """The absolute path of a path written in the settings."""
+        return self.root / relative
+
+    def show(self, path: Path) -> str:
+        """`path` as reports print it: relative to the project's folder when it lies inside, with forward slashes."""
+        try:
+            return path.relative_to(self.root).as_posix()
+        except ValueError:
+            return str(path)
+
+    @property
+    def header_path(self) -> Path:
+        """The generated header."""
+        return self.path(self.settings.header)
+
+
+def find_project(start: Path) -> Project:
+    """The project whose settings file lies in `start` or the nearest folder above it.
+
+    Raises SsmtoolError when there is none, or when the settings are wrong.
+    """
+    start = start.absolute()
+    if not start.is_dir():
+        raise SsmtoolError("no such folder", path=start)
+    for folder in (start, *start.parents):
+        for name in SETTINGS_FILES:
+            path = folder / name
+            if path.is_file():
+                project = read_project(path)
+                if project is not None:
+                    return project
+    raise SsmtoolError(
+        f"no [tool.ssmtool] table in a pyproject.toml, and no ssmtool.toml, in {start} or above it",
+        hint="ssmtool init",
+    )
+
+
+def read_project(path: Path) -> Project | None:
+    """The project of one settings file; None for a pyproject.toml without a `[tool.ssmtool]` table."""
+    text = read_source(path)
+    try:
+        document: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        match = re.search(r"at line (\d+), column (\d+)", str(error))
+        line, column = (int(match[1]), int(match[2])) if match else (None, None)
+        raise SsmtoolError(f"is not valid TOML: {error}", path=path, line=line, column=column) from None
+    table = document
+    if path.name == "pyproject.toml":
+        tools = document.get("tool", {})
+        if not isinstance(tools, dict) or "ssmtool" not in tools:
+            return None
+        table = tools["ssmtool"]
+    try:
+        settings = msgspec.convert(table, Settings)
+    except msgspec.ValidationError as error:
+        raise SsmtoolError(f"[tool.ssmtool]: {error}", path=path, line=_line_of(text, str(error))) from None
+    _check(settings, path, text)
+    return Project(root=path.parent, settings=settings, settings_file=path)
+
+
+def _line_of(text: str, message: str) -> int | None:
+    """The line of the key that a validation message quotes or points at, when it can be told."""
+    keys = re.findall(r"field `(\w+)`", message) + re.findall(r"\.(\w+)(?:\[|`|$)", message)
+    for key in keys:
+        match = re.search(rf"(?m)^\s*(?:\[+\s*[\w.]*\.)?{re.escape(key)}\s*[=\]]", text)
+        if match:
+            return text.count("\n", 0, match.end()) + 1
+    return None
+
+
+def _check(settings: Settings, path: Path, text: str) -> None:
+    """What a schema cannot say. Raises SsmtoolError for the first setting that is wrong."""
+
+    def wrong(key: str, message: str) -> SsmtoolError:
+        match = re.search(rf"(?m)^\s*{key}\s*=", text)
+        line = text.count("\n", 0, match.end()) + 1 if match else None
+        return SsmtoolError(f"[tool.ssmtool] {key}: {message}", path=path, line=line)
+
+    if settings.compiler not in ("auto", "nvcc", "nvrtc"):
+        raise wrong("compiler", f'"{settings.compiler}" is not one of "auto", "nvcc", "nvrtc"')
+    if not re.fullmatch(r"sm_\d+[af]?", settings.target):
+        raise wrong("target", f'"{settings.target}" is not an architecture such as "sm_37"')
+    for key in ("cuda_release", "max_ptx_isa"):
+        value = getattr(settings, key)
+        if not re.fullmatch(r"\d+\.\d+", value):
+            raise wrong(key, f'"{value}" is not of the form "11.4"')
+    if settings.compile_timeout <= 0:
+        raise wrong("compile_timeout", "must be a positive number of seconds")
+    constants: dict[str, str] = {}
+    for module in settings.module:
+        constant = module.constant_name
+        if not re.fullmatch(r"[A-Za-z_]\w*", constant, re.ASCII):
+            raise wrong("constant", f'"{constant}" is not a C identifier')
+        if constant in constants:
+            raise wrong("constant", f"{constant} would hold both {constants[constant]} and {module.source}")
+        constants[constant] = module.source
