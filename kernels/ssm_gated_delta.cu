@@ -277,16 +277,20 @@ static __device__ __forceinline__ float conv_step(conv_window &w, float x, int c
     return silu(acc);
 }
 
-/* One sample for conv_kernel > 4: the history is shifted where it lies, each sample read before its place is taken. */
+/*
+ * One sample for conv_kernel > 4: the history is shifted where it lies, each sample read before its place is taken.
+ * The oldest sample, which only drops out, stands before the loop. Written as `if (t > 0)` inside it, NVRTC 11.4.152
+ * peels that turn off wrongly: silu then divides the accumulator's value from before the loop.
+ */
 static __device__ __forceinline__ float conv_step_wide(float *history, const float *weight, float x, int conv_kernel)
 {
     float acc = __fmul_rn(x, weight[conv_kernel - 1]);
+    acc = __fmaf_rn(history[0], weight[0], acc);
 #pragma unroll 1
-    for (int t = 0; t < conv_kernel - 1; ++t) {
+    for (int t = 1; t < conv_kernel - 1; ++t) {
         const float sample = history[t];
         acc = __fmaf_rn(sample, weight[t], acc);
-        if (t > 0)
-            history[t - 1] = sample;
+        history[t - 1] = sample;
     }
     history[conv_kernel - 2] = x;
     return silu(acc);
