@@ -1,0 +1,140 @@
+"""The chain of one build: source -> PTX -> header, computed whole before anything is written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from ssmtool.build.entries import record_entries, split_entries
+from ssmtool.build.includes import hash_includes, hash_source
+from ssmtool.build.normalise import normalise
+from ssmtool.errors import ProductError, SsmtoolError
+from ssmtool.files import decode_source, read_bytes
+from ssmtool.header import CompilerRecord, HeaderModule, ModuleRecord, render_header, sha256
+from ssmtool.project import ModuleSettings, Project
+from ssmtool.toolchain import CompileRequest, CompileResult, Compiler, make_loadable, select_compiler
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltModule:
+    """One compiled module: what goes into the header, and what the compiler said."""
+
+    settings: ModuleSettings
+    held: HeaderModule
+    diagnostics: str
+    compile_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A finished build that has not been written: the header's bytes and the modules in it."""
+
+    compiler: Compiler
+    modules: tuple[BuiltModule, ...]
+    header: bytes
+    seconds: float
+
+    @property
+    def compile_seconds(self) -> float:
+        """Seconds spent inside the compiler; modules are compiled side by side, so the longest counts."""
+        return max((module.compile_seconds for module in self.modules), default=0.0)
+
+
+def compile_project(
+    project: Project, *, asked: str | None = None, progress: Callable[[str], None] = lambda _: None
+) -> Build:
+    """Compile every module of the project; writes nothing.
+
+    `asked` is a compiler named by the user (`nvcc`, `nvrtc-11.8`). `progress` gets a line as each module starts. Raises
+    SsmtoolError (no compiler, killed, timed out, no modules in the settings) or ProductError (a source that does not
+    compile, is not text, or has no kernels).
+    """
+    started = time.perf_counter()
+    modules = project.settings.module
+    if not modules:
+        raise SsmtoolError("the settings name no [[tool.ssmtool.module]]", path=project.settings_file, hint="ssmtool init")
+    requests = [_request(project, module) for module in modules]
+    compiler = select_compiler(project, asked=asked)
+    for module in modules:
+        progress(f"compiling {module.source} for {project.settings.target} with {compiler.info.label}")
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        running = [pool.submit(compiler.compile, request) for request in requests]
+        # The parser of C sources loads and runs while the compiler works; it would otherwise add to every build.
+        names = [_parameter_names(request) for request in requests]
+        results = [future.result() for future in running]
+    built = tuple(
+        _finish(project, module, request, result, name_map)
+        for module, request, result, name_map in zip(modules, requests, results, names, strict=True)
+    )
+    header = render_header(project.header_path.name, tuple(module.held for module in built))
+    return Build(compiler, built, header, time.perf_counter() - started)
+
+
+def _request(project: Project, module: ModuleSettings) -> CompileRequest:
+    """What the compiler is asked for one module."""
+    settings = project.settings
+    source = project.path(module.source)
+    text = decode_source(read_bytes(source), Path(project.show(source)))
+    if not text.strip():
+        raise ProductError("is empty: there is no kernel to compile", path=project.show(source))
+    return CompileRequest(
+        source=source,
+        text=text,
+        root=project.root,
+        target=settings.target,
+        include_dirs=tuple(project.path(folder) for folder in settings.include_dirs),
+        flags=settings.flags,
+        timeout_s=settings.compile_timeout,
+    )
+
+
+def _parameter_names(request: CompileRequest) -> dict[str, list[str]]:
+    """Kernel -> parameter names, as the C source has them."""
+    from ssmtool.csource import find_kernels
+
+    kernels = find_kernels(request.text, request.source)
+    return {kernel.name: [parameter.name for parameter in kernel.parameters] for kernel in kernels}
+
+
+def _finish(
+    project: Project,
+    module: ModuleSettings,
+    request: CompileRequest,
+    result: CompileResult,
+    names: dict[str, list[str]],
+) -> BuiltModule:
+    """Normalised PTX and its record."""
+    loadable, note = make_loadable(result.ptx, project)
+    ptx = normalise(loadable, request.root.as_posix())
+    if not split_entries(ptx):
+        raise ProductError(
+            'has no kernels: it defines no extern "C" __global__ function',
+            path=module.source,
+            hint='declare each kernel as: extern "C" __global__ void NAME(...)',
+        )
+    info = result.compiler
+    record = ModuleRecord(
+        constant=module.constant_name,
+        source=module.source,
+        source_sha256=hash_source(read_bytes(request.source)),
+        includes=hash_includes(project, request.source),
+        flags=project.settings.flags,
+        compiler=CompilerRecord(kind=info.kind, version=info.version),
+        ptx_isa=_version(ptx),
+        target=project.settings.target,
+        entries=record_entries(ptx, names),
+        ptx_sha256=sha256(ptx),
+        note=note,
+    )
+    return BuiltModule(module, HeaderModule(record, ptx), result.diagnostics, result.seconds)
+
+
+def _version(ptx: str) -> str:
+    """The PTX ISA of the text, as in `7.4`."""
+    first = ptx.split("\n", 1)[0].split()
+    if len(first) != 2 or first[0] != ".version":
+        raise SsmtoolError(f"the compiler's output does not start with .version but with: {' '.join(first)[:60]}")
+    return first[1]
