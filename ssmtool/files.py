@@ -36,15 +36,21 @@ def decode_source(data: bytes, path: Path) -> str:
     """
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if data.startswith(mark) and encoding == "UTF-16":
-            raise ProductError("is UTF-16 text; compilers read UTF-8", path=path, hint=f"iconv -f UTF-16 -t UTF-8 {path}")
+            raise ProductError(
+                "is UTF-16 text; compilers read UTF-8", path=path, hint=f"iconv -f UTF-16 -t UTF-8 {path}"
+            )
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
-        raise ProductError("holds a NUL byte, so it is binary or UTF-16, not source text", path=path, line=line)
+        raise ProductError(
+            "holds a NUL byte, so it is binary or UTF-16, not source text", path=path, line=line
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise ProductError(f"is not UTF-8 text (byte 0x{data[error.start]:02x})", path=path, line=line) from None
+        raise ProductError(
+            f"is not UTF-8 text (byte 0x{data[error.start]:02x})", path=path, line=line
+        ) from None
 
 
 def read_source(path: Path) -> str:

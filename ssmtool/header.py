@@ -107,7 +107,9 @@ def guard_name(file_name: str) -> str:
 def render_header(file_name: str, modules: tuple[HeaderModule, ...]) -> bytes:
     """The header's bytes (UTF-8, LF)."""
     guard = guard_name(file_name)
-    provenance = msgspec.json.encode({"format": FORMAT, "modules": [module.record for module in modules]}).decode()
+    provenance = msgspec.json.encode(
+        {"format": FORMAT, "modules": [module.record for module in modules]}
+    ).decode()
     # One record a line for people and for diffs. A path may not end the comment early or open another: \\/ is the same
     # JSON string as /.
     provenance = re.sub(r'(\{"constant":|\["\w+","[^"]*","[0-9a-f]{12}"\])', r"\n\1", provenance)
@@ -205,7 +207,9 @@ def read_header(path: Path) -> Header:
     if block.format != FORMAT:
         message = f"its provenance block has format {block.format}; this ssmtool reads format {FORMAT}"
         raise NoProvenanceError(message, path=path, line=line, hint="ssmtool build")
-    modules = tuple(HeaderModule(record, _read_constant(text, record.constant, path)) for record in block.modules)
+    modules = tuple(
+        HeaderModule(record, _read_constant(text, record.constant, path)) for record in block.modules
+    )
     return Header(path=path, modules=modules, data=data)
 
 
@@ -222,5 +226,7 @@ def _read_constant(text: str, constant: str, path: Path) -> str:
         position = part.end()
     if not text.startswith((";", "};"), position):
         line = text.count("\n", 0, position) + 1
-        raise ProductError(f"the string constant {constant} is cut off", path=path, line=line, hint="ssmtool build")
+        raise ProductError(
+            f"the string constant {constant} is cut off", path=path, line=line, hint="ssmtool build"
+        )
     return re.sub(r"\\.", lambda escape: _UNESCAPES.get(escape[0], escape[0]), "".join(pieces))

@@ -14,7 +14,9 @@ from ssmtool.header import EntryRecord, sha256
 #   .visible .entry fc_ssm_recurrence(
 _ENTRY = re.compile(r"^(?:\.visible |\.weak |\.extern )*\.entry ([\w$%]+)", re.MULTILINE)
 #   	.param .u64 .ptr .global .align 4 fc_ssm_recurrence_param_0,
-_PARAMETER = re.compile(r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+(?:\.ptr\s+)?(?:\.\w+\s+(?:\d+\s+)?)*([\w$%]+)(\[\d+\])?")
+_PARAMETER = re.compile(
+    r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+(?:\.ptr\s+)?(?:\.\w+\s+(?:\d+\s+)?)*([\w$%]+)(\[\d+\])?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,5 +62,7 @@ def record_entries(ptx: str, source_names: Mapping[str, Sequence[str]]) -> tuple
         if len(names) != len(entry.parameters):
             names = [name for _, name in entry.parameters]
         pairs = zip(entry.parameters, names, strict=True)
-        records.append(EntryRecord(entry.name, ", ".join(f"{type_} {name}" for (type_, _), name in pairs), digest(entry)))
+        records.append(
+            EntryRecord(entry.name, ", ".join(f"{type_} {name}" for (type_, _), name in pairs), digest(entry))
+        )
     return tuple(records)

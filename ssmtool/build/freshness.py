@@ -13,7 +13,15 @@ from ssmtool.build.includes import hash_includes, hash_source
 from ssmtool.errors import SsmtoolError
 from ssmtool.files import read_bytes
 from ssmtool.findings import Finding, Outcome, Severity, Skip
-from ssmtool.header import Header, HeaderModule, ModuleRecord, NoProvenanceError, read_header, render_header, sha256
+from ssmtool.header import (
+    Header,
+    HeaderModule,
+    ModuleRecord,
+    NoProvenanceError,
+    read_header,
+    render_header,
+    sha256,
+)
 from ssmtool.project import ModuleSettings, Project
 
 _REBUILD = "ssmtool build"
@@ -52,7 +60,9 @@ class Freshness:
 def check_freshness(project: Project) -> Freshness:
     """Compare source, settings and header. Raises SsmtoolError when the settings name no module at all."""
     if not project.settings.module:
-        raise SsmtoolError("the settings name no [[tool.ssmtool.module]]", path=project.settings_file, hint="ssmtool init")
+        raise SsmtoolError(
+            "the settings name no [[tool.ssmtool.module]]", path=project.settings_file, hint="ssmtool init"
+        )
     outcome = Outcome()
     shown = project.settings.header
     everything = project.settings.module
@@ -114,7 +124,9 @@ def _module_state(project: Project, module: ModuleSettings, header: Header, outc
     record = held.record
     edited = _edited_entries(held)
     if edited is not None:
-        message = f"the header was edited by hand: {edited} in {record.constant} is not what the compiler wrote"
+        message = (
+            f"the header was edited by hand: {edited} in {record.constant} is not what the compiler wrote"
+        )
         return found(State.HEADER_EDITED, message, "the program runs PTX that the source does not make")
     try:
         changed = _changed_sources(project, module, record)
@@ -135,7 +147,9 @@ def _module_state(project: Project, module: ModuleSettings, header: Header, outc
             f"only the toolchain differs: the PTX was made by {record.compiler.kind} {record.compiler.version},"
             f" the settings pin CUDA {release}"
         )
-        effect = "same source, other code: registers, local memory and speed may differ from what was measured"
+        effect = (
+            "same source, other code: registers, local memory and speed may differ from what was measured"
+        )
         return found(State.TOOLCHAIN_DIFFERS, message, effect)
     return ModuleState(module, State.FRESH, held)
 

@@ -55,7 +55,9 @@ def compile_project(
     started = time.perf_counter()
     modules = project.settings.module
     if not modules:
-        raise SsmtoolError("the settings name no [[tool.ssmtool.module]]", path=project.settings_file, hint="ssmtool init")
+        raise SsmtoolError(
+            "the settings name no [[tool.ssmtool.module]]", path=project.settings_file, hint="ssmtool init"
+        )
     requests = [_request(project, module) for module in modules]
     compiler = select_compiler(project, asked=asked)
     for module in modules:
@@ -136,5 +138,7 @@ def _version(ptx: str) -> str:
     """The PTX ISA of the text, as in `7.4`."""
     first = ptx.split("\n", 1)[0].split()
     if len(first) != 2 or first[0] != ".version":
-        raise SsmtoolError(f"the compiler's output does not start with .version but with: {' '.join(first)[:60]}")
+        raise SsmtoolError(
+            f"the compiler's output does not start with .version but with: {' '.join(first)[:60]}"
+        )
     return first[1]

@@ -1,0 +1,41 @@
+# make          set up, then run the main job: compile, header, registry
+# make test     set up, then the whole test suite
+# make lint     types, lint, format
+# make bench    timings (never part of the tests)
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: all build test lint bench clean
+
+all: build
+
+# Editable, so that a change in ssmtool/ needs no second install; again only when the dependencies may have changed.
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+# Checks the hashes of what is installed, so it costs little when there is nothing to do.
+.PHONY: toolchain
+toolchain: $(VENV)/installed
+	$(BIN)/ssmtool --quiet toolchain install
+
+build: toolchain
+	$(BIN)/ssmtool build
+
+test: toolchain
+	$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: toolchain
+	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/build.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

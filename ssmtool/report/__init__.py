@@ -1,0 +1,1 @@
+"""Rendering: dataclasses in, console text or JSON out. The only room that knows rich."""
