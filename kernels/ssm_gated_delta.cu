@@ -37,7 +37,7 @@
  */
 
 #if defined(__USE_FAST_MATH__) && __USE_FAST_MATH__ /* NVRTC 11.4 defines it as 0 when the option is off */
-#error "--use_fast_math replaces expf, log1pf and denormals: the kernels' bits need the full-precision forms"
+#error "--use_fast_math swaps expf for an approximation and flushes denormals: the kernels' bits need neither"
 #endif
 
 /* Dynamic shared memory; each kernel says how it divides it. */
@@ -279,8 +279,8 @@ static __device__ __forceinline__ float conv_step(conv_window &w, float x, int c
 
 /*
  * One sample for conv_kernel > 4: the history is shifted where it lies, each sample read before its place is taken.
- * The oldest sample, which only drops out, stands before the loop. Written as `if (t > 0)` inside it, NVRTC 11.4.152
- * peels that turn off wrongly: silu then divides the accumulator's value from before the loop.
+ * The oldest sample, which only drops out, is handled before the loop. As `if (t > 0)` inside it, it made NVRTC 11.4,
+ * 11.7 and 11.8 peel that turn off and hand silu's division the accumulator from before the loop: wrong, silently.
  */
 static __device__ __forceinline__ float conv_step_wide(float *history, const float *weight, float x, int conv_kernel)
 {
