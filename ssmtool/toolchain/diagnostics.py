@@ -14,10 +14,9 @@ from ssmtool.toolchain.model import CompileError, CompilerInfo
 _EDG = re.compile(
     r"^(?P<path>[^\s(][^(\n]*)\((?P<line>\d+)\): (?P<what>(?:catastrophic |internal )?(?:error|warning|remark)\b.*)$"
 )
-# The host compiler, which nvcc runs as preprocessor: kernels/a.cu:1:10: fatal error: nope.cuh: No such file or directory
-_HOST = re.compile(
-    r"^(?P<path>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?P<what>(?:fatal )?(?:error|warning): .*)$"
-)
+# The host compiler, which nvcc runs as preprocessor:
+# kernels/a.cu:1:10: fatal error: nope.cuh: No such file or directory
+_HOST = re.compile(r"^(?P<path>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?P<what>(?:fatal )?(?:error|warning): .*)$")
 _ERROR = re.compile(r"(?:catastrophic |internal |fatal )?error(?: #[\w-]+)?: ")
 _MISSING = re.compile(r'cannot open source file "([^"]+)"|error: ([^\s:]+): No such file or directory')
 
@@ -27,9 +26,7 @@ def tidy(text: str, root: Path) -> str:
     lines = []
     for line in text.replace("\r\n", "\n").splitlines():
         match = _EDG.match(line) or _HOST.match(line)
-        lines.append(
-            f"{_relative(match['path'], root)}:{match['line']}: {match['what']}" if match else line.rstrip()
-        )
+        lines.append(f"{_relative(match['path'], root)}:{match['line']}: {match['what']}" if match else line.rstrip())
     return "\n".join(lines).strip()
 
 
@@ -52,7 +49,6 @@ def compile_error(text: str, *, info: CompilerInfo, source: str, root: Path) -> 
         error = CompileError(
             f"{info.title} refused it: {tidied or 'it gave no reason'}",
             path=source,
-            hint=_general_hint(tidied),
         )
     error.diagnostics = tidied
     return error
@@ -60,13 +56,9 @@ def compile_error(text: str, *, info: CompilerInfo, source: str, root: Path) -> 
 
 def _relative(path: str, root: Path) -> str:
     """`path` counted from `root` with forward slashes, when it lies below it."""
-    if os.path.isabs(path):
-        for base in (root, root.resolve()):
-            try:
-                return Path(path).relative_to(base).as_posix()
-            except ValueError:
-                continue
-        return path
+    if Path(path).is_absolute():
+        bases = [base for base in (root, root.resolve()) if Path(path).is_relative_to(base)]
+        return Path(path).relative_to(bases[0]).as_posix() if bases else path
     return os.path.normpath(path).replace(os.sep, "/")
 
 
@@ -74,20 +66,11 @@ def _hint(first: str, what: str, info: CompilerInfo) -> str | None:
     """How to mend a missing include; other errors are for the author of the source."""
     match = _MISSING.search(what) or _MISSING.search(first)
     if not match:
-        return _general_hint(first)
+        return None
     header = match[1] or match[2]
     if info.kind == "nvrtc":
         return (
-            f"add the folder of {header} to include_dirs in [tool.ssmtool]; the embedded compiler has no system headers "
-            "beyond the few that device code needs"
+            f"add the folder of {header} to include_dirs in [tool.ssmtool]; the embedded compiler has no system "
+            "headers beyond the few that device code needs"
         )
     return f"add the folder of {header} to include_dirs in [tool.ssmtool]"
-
-
-def _general_hint(text: str) -> str | None:
-    """Known complaints whose cause is the host, not the source."""
-    if "unsupported GNU version" in text or "unsupported clang version" in text:
-        return (
-            "NVCC_PREPEND_FLAGS='-ccbin g++-11' ssmtool build, with a host compiler that this nvcc supports"
-        )
-    return None

@@ -58,18 +58,14 @@ def _nvcc_places(release: str) -> list[tuple[str, Path | str]]:
         places.append((variable, Path(folder) / "bin" / "nvcc" if folder else "not set"))
     usual = Path("/usr/local") / f"cuda-{release}" / "bin" / "nvcc"
     places.append((f"/usr/local/cuda-{release}", usual))
-    return [
-        (origin, Path(place) if origin == "PATH" and place != "none" else place) for origin, place in places
-    ]
+    return [(origin, Path(place) if origin == "PATH" and place != "none" else place) for origin, place in places]
 
 
 def _find_nvcc(project: Project | None) -> Iterator[Found]:
-    """nvcc by the setting alone when it is set; otherwise PATH, CUDA_HOME, CUDA_PATH, /usr/local/cuda-<release>."""
+    """By the setting alone when it is set; otherwise PATH, CUDA_HOME, CUDA_PATH, /usr/local/cuda-<release>."""
     setting = project.settings.nvcc if project else None
     if project and setting:
-        named = (
-            shutil.which(setting) if os.sep not in setting else str(project.path(os.path.expanduser(setting)))
-        )
+        named = shutil.which(setting) if os.sep not in setting else str(project.root / Path(setting).expanduser())
         path = Path(named or setting)
         if named and path.is_file():
             yield _ask_nvcc(path, "setting nvcc")
@@ -91,9 +87,7 @@ def _ask_nvcc(path: Path, origin: str) -> Found:
     match = _NVCC_RELEASE.search(finished.stdout)
     if finished.code != 0 or not match:
         words = (finished.stderr or finished.stdout).strip().splitlines() or ["nothing"]
-        return Found(
-            "nvcc", path, origin, why=f"`nvcc --version` does not name a release; it says: {words[-1]}"
-        )
+        return Found("nvcc", path, origin, why=f"`nvcc --version` does not name a release; it says: {words[-1]}")
     return _found("nvcc", match[2], path, origin)
 
 
@@ -156,12 +150,14 @@ def _judge(found: Found, project: Project) -> Found:
     if found.info.release != settings.cuda_release:
         why = (
             why
-            or f"release {found.info.release} is not the pinned {settings.cuda_release}; taken only when asked for by name"
+            or f"release {found.info.release} is not the pinned {settings.cuda_release}; ask for it by name to use it"
         )
     return Found(found.kind, found.path, found.origin, found.info, why, found.companion)
 
 
 def _without_doubles(found: list[Found]) -> list[Found]:
     """Each file once, under its first origin: PATH and CUDA_HOME mostly name the same nvcc."""
-    seen: set[Path] = set()
-    return [item for item in found if not ((real := item.path.resolve()) in seen or seen.add(real))]
+    first: dict[Path, Found] = {}
+    for item in found:
+        first.setdefault(item.path.resolve(), item)
+    return list(first.values())

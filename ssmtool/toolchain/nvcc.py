@@ -15,7 +15,7 @@ from ssmtool.toolchain.model import (
     ToolchainError,
     virtual_architecture,
 )
-from ssmtool.toolchain.names import from_root
+from ssmtool.toolchain.names import from_root, relative_files, shared_flags
 from ssmtool.toolchain.process import run_tool
 
 
@@ -36,8 +36,7 @@ class Nvcc:
                     "-ptx",
                     f"-arch={virtual_architecture(request.target)}",
                     "-Wno-deprecated-gpu-targets",
-                    *(f"-I{from_root(request.root, folder)}" for folder in request.include_dirs),
-                    *request.flags,
+                    *shared_flags(request),
                     "-o",
                     output,
                     source,
@@ -56,7 +55,7 @@ class Nvcc:
                 raise ToolchainError(
                     f"{self.info.title} left no PTX: {error.strerror or error}", path=self.info.path
                 ) from None
-        return CompileResult(ptx, tidy(said, request.root), finished.seconds, self.info)
+        return CompileResult(relative_files(ptx, request.root), tidy(said, request.root), finished.seconds, self.info)
 
     def _refuse(self, said: str, request: CompileRequest, source: str) -> None:
         """Raise what a non-zero exit of nvcc means: nvcc and its parts that fail, or a source that is wrong."""
@@ -64,8 +63,13 @@ class Nvcc:
         # nvcc error   : 'cicc' died due to signal 11 (Invalid memory reference)
         # sh: 1: cicc: not found
         for line in said.splitlines():
-            if line.startswith(("nvcc fatal", "nvcc error")) or line.endswith(
-                (": not found", ": Permission denied")
-            ):
+            if line.startswith(("nvcc fatal", "nvcc error")) or line.endswith((": not found", ": Permission denied")):
                 raise ToolchainError(f"{self.info.title} failed: {line.strip()}", path=self.info.path)
+            # host_config.h:132:2: error: #error -- unsupported GNU version! gcc versions later than 11 are not ...
+            if "#error -- unsupported" in line:
+                raise ToolchainError(
+                    f"{self.info.title} refuses the host compiler: {line.split('-- ')[-1].split('! The nvcc')[0]}",
+                    path=self.info.path,
+                    hint="NVCC_PREPEND_FLAGS='-ccbin clang-14' ssmtool build, or any host compiler this nvcc supports",
+                )
         raise compile_error(said, info=self.info, source=source, root=request.root)

@@ -19,7 +19,7 @@ from ssmtool.toolchain.model import (
     ToolchainError,
     virtual_architecture,
 )
-from ssmtool.toolchain.names import from_root
+from ssmtool.toolchain.names import from_root, relative_files, shared_flags
 from ssmtool.toolchain.process import run_tool
 
 HEADERS = Path(__file__).parent / "nvrtc_headers"
@@ -50,7 +50,10 @@ class Nvrtc:
                 "name": name,
                 "source": request.text,
                 "headers": _headers(request),
-                "options": _options(request),
+                "options": [
+                    f"--gpu-architecture={virtual_architecture(request.target)}",
+                    *shared_flags(request),
+                ],
             }
             finished = run_tool(
                 [sys.executable, "-I", _CHILD],
@@ -70,9 +73,7 @@ class Nvrtc:
                 hint=_INSTALL,
             ) from None
         if "load_error" in answer:
-            raise ToolchainError(
-                f"NVRTC cannot be loaded: {answer['load_error']}", path=self.info.path, hint=_INSTALL
-            )
+            raise ToolchainError(f"NVRTC cannot be loaded: {answer['load_error']}", path=self.info.path, hint=_INSTALL)
         if answer["result"] != 0:
             self._refuse(answer["result"], answer["error"], answer["log"], request, name)
         release = "{}.{}".format(*answer["version"])
@@ -80,7 +81,9 @@ class Nvrtc:
             raise ToolchainError(
                 f"says it is NVRTC {release}, not {self.info.release}", path=self.info.path, hint=_INSTALL
             )
-        return CompileResult(answer["ptx"], tidy(answer["log"], request.root), finished.seconds, self.info)
+        return CompileResult(
+            relative_files(answer["ptx"], request.root), tidy(answer["log"], request.root), finished.seconds, self.info
+        )
 
     def _refuse(self, result: int, error: str, log: str, request: CompileRequest, name: str) -> None:
         """Raise the error that belongs to an nvrtcResult other than success."""
@@ -94,16 +97,6 @@ class Nvrtc:
                 f"{self.info.title}: {error} {log.strip()}".rstrip(), path=self.info.path, hint=_INSTALL
             )
         raise compile_error(log, info=self.info, source=name, root=request.root)
-
-
-def _options(request: CompileRequest) -> list[str]:
-    """NVRTC's options; include folders are relative, since their names reach the PTX through `__FILE__`."""
-    folders = [from_root(request.root, folder) for folder in request.include_dirs]
-    return [
-        f"--gpu-architecture={virtual_architecture(request.target)}",
-        *(f"--include-path={folder}" for folder in folders),
-        *request.flags,
-    ]
 
 
 def _headers(request: CompileRequest) -> dict[str, str]:

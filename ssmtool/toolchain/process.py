@@ -55,9 +55,7 @@ def run_tool(
             start_new_session=True,
         )
     except OSError as error:
-        raise ToolchainError(
-            f"{name} cannot be started: {error.strerror or error}", path=argv[0], hint=hint
-        ) from None
+        raise ToolchainError(f"{name} cannot be started: {error.strerror or error}", path=argv[0], hint=hint) from None
     with child:
         try:
             stdout, stderr = child.communicate(stdin, timeout=timeout_s)
@@ -98,11 +96,7 @@ def _kill_group(child: subprocess.Popen[str]) -> None:
 
 def _signal_hint(number: int) -> str | None:
     """SIGKILL without a time limit is nearly always the kernel's out-of-memory killer."""
-    return (
-        "free some memory (a SIGKILL is mostly the out-of-memory killer) and run again"
-        if number == 9
-        else None
-    )
+    return "free some memory (a SIGKILL is mostly the out-of-memory killer) and run again" if number == 9 else None
 
 
 def _last_words(stderr: str) -> str:

@@ -29,7 +29,7 @@ def select_compiler(project: Project, *, asked: str | None = None) -> Compiler:
         if item.info and item.info.release == release:
             reason = cannot_target(release, project.settings.target)
             if reason:
-                raise ToolchainError(reason, path=item.path, hint=_hint(project, release))
+                raise ToolchainError(reason, path=item.path, hint=_hint(release))
             return _make(item)
     raise _none_fits(kind, release, found, project)
 
@@ -58,22 +58,17 @@ def _make(found: Found) -> Compiler:
 
 def _none_fits(kind: str, release: str, found: list[Found], project: Project) -> ToolchainError:
     """Say what was found and what was wanted; with nothing found, where it was looked for."""
-    wanted = (
-        f"{'nvcc or NVRTC' if kind == 'auto' else {'nvcc': 'nvcc', 'nvrtc': 'NVRTC'}[kind]} of CUDA {release}"
-    )
+    wanted = f"{'nvcc or NVRTC' if kind == 'auto' else {'nvcc': 'nvcc', 'nvrtc': 'NVRTC'}[kind]} of CUDA {release}"
     if found:
-        lines = [
-            f"  {item.title} at {project.show(item.path)}{'' if item.info else f': {item.why}'}"
-            for item in found
-        ]
+        lines = [f"  {item.title} at {project.show(item.path)}{'' if item.info else f': {item.why}'}" for item in found]
         message = f"no compiler of the wanted release: wanted {wanted}, found\n" + "\n".join(lines)
     else:
         lines = [f"  {place}" for place in places_looked(project)]
         message = f"no compiler: wanted {wanted}, and looked for\n" + "\n".join(lines)
-    return ToolchainError(message, hint=_hint(project, release))
+    return ToolchainError(message, hint=_hint(release))
 
 
-def _hint(project: Project, release: str) -> str:
+def _hint(release: str) -> str:
     """The embedded compiler mends it only when its release is the one wanted."""
     if release == "11.4":
         return _INSTALL

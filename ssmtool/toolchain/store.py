@@ -39,9 +39,7 @@ FILES = {
 def store_dir() -> Path:
     """`$SSMTOOL_TOOLCHAIN_DIR`, or `toolchain` in the user's data folder; it need not exist."""
     override = os.environ.get("SSMTOOL_TOOLCHAIN_DIR")
-    return (
-        Path(override).absolute() if override else Path(platformdirs.user_data_dir("ssmtool")) / "toolchain"
-    )
+    return Path(override).absolute() if override else Path(platformdirs.user_data_dir("ssmtool")) / "toolchain"
 
 
 def nvrtc_dir() -> Path:

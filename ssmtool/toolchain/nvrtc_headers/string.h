@@ -1,0 +1,1 @@
+/* Stand-in for NVRTC, which has memcpy and memset built in. */
