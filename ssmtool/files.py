@@ -41,16 +41,12 @@ def decode_source(data: bytes, path: Path) -> str:
             )
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
-        raise ProductError(
-            "holds a NUL byte, so it is binary or UTF-16, not source text", path=path, line=line
-        )
+        raise ProductError("holds a NUL byte, so it is binary or UTF-16, not source text", path=path, line=line)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise ProductError(
-            f"is not UTF-8 text (byte 0x{data[error.start]:02x})", path=path, line=line
-        ) from None
+        raise ProductError(f"is not UTF-8 text (byte 0x{data[error.start]:02x})", path=path, line=line) from None
 
 
 def read_source(path: Path) -> str:
@@ -81,7 +77,7 @@ def write_atomic(path: Path, data: bytes) -> bool:
             file.flush()
             os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        Path(temporary).replace(path)
         temporary = None
     except OSError as error:
         raise SsmtoolError(
@@ -92,7 +88,7 @@ def write_atomic(path: Path, data: bytes) -> bool:
     finally:
         if temporary is not None:
             with contextlib.suppress(OSError):
-                os.unlink(temporary)
+                Path(temporary).unlink()
     return True
 
 

@@ -107,9 +107,7 @@ def guard_name(file_name: str) -> str:
 def render_header(file_name: str, modules: tuple[HeaderModule, ...]) -> bytes:
     """The header's bytes (UTF-8, LF)."""
     guard = guard_name(file_name)
-    provenance = msgspec.json.encode(
-        {"format": FORMAT, "modules": [module.record for module in modules]}
-    ).decode()
+    provenance = msgspec.json.encode({"format": FORMAT, "modules": [module.record for module in modules]}).decode()
     # One record a line for people and for diffs. A path may not end the comment early or open another: \\/ is the same
     # JSON string as /.
     provenance = re.sub(r'(\{"constant":|\["\w+","[^"]*","[0-9a-f]{12}"\])', r"\n\1", provenance)
@@ -134,7 +132,8 @@ def _render_constant(constant: str, ptx: str) -> str:
     rendered = [_render_lines(chunk) for chunk in chunks]
     if len(chunks) == 1:
         return f"\nstatic const char {constant}[] =\n{rendered[0]};\n"
-    # The last member has room for the NUL that ends the text; the others hold exactly their bytes, as C (not C++) allows.
+    # The last member has room for the NUL that ends the text; the others hold exactly their bytes, as C (not C++)
+    # allows.
     sizes = [len(chunk.encode()) for chunk in chunks]
     sizes[-1] += 1
     members = " ".join(f"char part{index}[{size}];" for index, size in enumerate(sizes))
@@ -207,9 +206,7 @@ def read_header(path: Path) -> Header:
     if block.format != FORMAT:
         message = f"its provenance block has format {block.format}; this ssmtool reads format {FORMAT}"
         raise NoProvenanceError(message, path=path, line=line, hint="ssmtool build")
-    modules = tuple(
-        HeaderModule(record, _read_constant(text, record.constant, path)) for record in block.modules
-    )
+    modules = tuple(HeaderModule(record, _read_constant(text, record.constant, path)) for record in block.modules)
     return Header(path=path, modules=modules, data=data)
 
 
@@ -226,7 +223,5 @@ def _read_constant(text: str, constant: str, path: Path) -> str:
         position = part.end()
     if not text.startswith((";", "};"), position):
         line = text.count("\n", 0, position) + 1
-        raise ProductError(
-            f"the string constant {constant} is cut off", path=path, line=line, hint="ssmtool build"
-        )
+        raise ProductError(f"the string constant {constant} is cut off", path=path, line=line, hint="ssmtool build")
     return re.sub(r"\\.", lambda escape: _UNESCAPES.get(escape[0], escape[0]), "".join(pieces))

@@ -51,9 +51,7 @@ def _compare_texts(constant: str, old: str, new: str) -> list[KernelChange]:
         one, other = before.get(name), after.get(name)
         if one is None or other is None or one.text != other.text:
             kind = "added" if one is None else "removed" if other is None else "changed"
-            changes.append(
-                _change(constant, name, kind, one.text if one else "", other.text if other else "")
-            )
+            changes.append(_change(constant, name, kind, one.text if one else "", other.text if other else ""))
     common = [name for name in before if name in after]
     if common != [name for name in after if name in before]:
         changes.append(KernelChange(constant, "(module)", "reordered", 0, 0, tuple(after), ""))

@@ -1,6 +1,6 @@
 """The kernels of a normalised PTX text as the header records them: text, digest, parameters.
 
-Only the cut into entries is needed here, on every `build --check`; the full front end (`ssmtool.ptx`) reads the operands.
+Only the cut into entries is needed here, on every `build --check`; the front end in `ssmtool.ptx` reads operands too.
 """
 
 from __future__ import annotations

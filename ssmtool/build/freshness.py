@@ -124,9 +124,7 @@ def _module_state(project: Project, module: ModuleSettings, header: Header, outc
     record = held.record
     edited = _edited_entries(held)
     if edited is not None:
-        message = (
-            f"the header was edited by hand: {edited} in {record.constant} is not what the compiler wrote"
-        )
+        message = f"the header was edited by hand: {edited} in {record.constant} is not what the compiler wrote"
         return found(State.HEADER_EDITED, message, "the program runs PTX that the source does not make")
     try:
         changed = _changed_sources(project, module, record)
@@ -147,9 +145,7 @@ def _module_state(project: Project, module: ModuleSettings, header: Header, outc
             f"only the toolchain differs: the PTX was made by {record.compiler.kind} {record.compiler.version},"
             f" the settings pin CUDA {release}"
         )
-        effect = (
-            "same source, other code: registers, local memory and speed may differ from what was measured"
-        )
+        effect = "same source, other code: registers, local memory and speed may differ from what was measured"
         return found(State.TOOLCHAIN_DIFFERS, message, effect)
     return ModuleState(module, State.FRESH, held)
 

@@ -22,8 +22,8 @@ _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)'
 def hash_includes(project: Project, source: Path) -> dict[str, str]:
     """Project-relative path -> SHA-256 of every included file that lies in the project or its include folders.
 
-    Headers of the compiler itself (`cuda_runtime.h`, `stdint.h`) are not found there and are left out: they belong to the
-    compiler's release, which is recorded on its own. Raises SsmtoolError when a file cannot be read.
+    Headers of the compiler itself (`cuda_runtime.h`, `stdint.h`) are not found there and are left out: they belong to
+    the compiler's release, which is recorded on its own. Raises SsmtoolError when a file cannot be read.
     """
     folders = [project.path(folder) for folder in project.settings.include_dirs]
     found: dict[str, str] = {}

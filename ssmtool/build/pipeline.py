@@ -15,7 +15,7 @@ from ssmtool.errors import ProductError, SsmtoolError
 from ssmtool.files import decode_source, read_bytes
 from ssmtool.header import CompilerRecord, HeaderModule, ModuleRecord, render_header, sha256
 from ssmtool.project import ModuleSettings, Project
-from ssmtool.toolchain import CompileRequest, CompileResult, Compiler, make_loadable, select_compiler
+from ssmtool.toolchain import Compiler, CompileRequest, CompileResult, make_loadable, select_compiler
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,5 @@ def _version(ptx: str) -> str:
     """The PTX ISA of the text, as in `7.4`."""
     first = ptx.split("\n", 1)[0].split()
     if len(first) != 2 or first[0] != ".version":
-        raise SsmtoolError(
-            f"the compiler's output does not start with .version but with: {' '.join(first)[:60]}"
-        )
+        raise SsmtoolError(f"the compiler's output does not start with .version but with: {' '.join(first)[:60]}")
     return first[1]

@@ -70,7 +70,14 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool)
     help="Folder of the project, or a folder inside it (default: the current one).",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Print findings and errors only.")
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show versions.")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show versions.",
+)
 @click.pass_context
 def main(ctx: click.Context, project_dir: Path, quiet: bool) -> None:
     """Build, audit and verify CUDA kernels that are kept as checked-in PTX.

@@ -67,7 +67,13 @@ def exits_with_code(function: Callable[P, int]) -> Callable[P, None]:
 
 def error_json(error: SsmtoolError) -> dict[str, Any]:
     """An error as the JSON a report would have been."""
-    fields = {"message": error.message, "path": error.path, "line": error.line, "column": error.column, "fix": error.hint}
+    fields = {
+        "message": error.message,
+        "path": error.path,
+        "line": error.line,
+        "column": error.column,
+        "fix": error.hint,
+    }
     return {
         "verdict": "wrong" if error.exit_code == 1 else "unchecked",
         "exit_code": error.exit_code,

@@ -1,0 +1,134 @@
+"""`ssmtool build`: source -> PTX -> header -> loader, or a check that they still fit together."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from ssmtool.cli.context import AppContext, exits_with_code, format_option
+from ssmtool.errors import SsmtoolError
+
+
+@click.command(
+    "build",
+    epilog="Exit codes: 0 all is well; 1 stale, edited, or the registry does not agree; 2 it could not be checked.",
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Write nothing; is the checked-in header what the source makes? Needs no compiler.",
+)
+@click.option("--rebuild", is_flag=True, help="With --check: compile too, and compare the PTX itself.")
+@click.option("--diff", is_flag=True, help="Compile, write nothing, and show what would change, kernel by kernel.")
+@click.option(
+    "--compiler",
+    metavar="NAME",
+    help="Use this compiler: nvcc, nvrtc, or one of another release by name, such as nvrtc-11.8.",
+)
+@click.option("--sync/--no-sync", default=True, show_default=True, help="Add new kernels to the loader's name array.")
+@format_option
+@click.pass_obj
+@exits_with_code
+def command(
+    app: AppContext,
+    check: bool,
+    rebuild: bool,
+    diff: bool,
+    compiler: str | None,
+    sync: bool,
+    output_format: str,
+) -> int:
+    """Compile the kernels, regenerate the PTX header, sync the loader.
+
+    \b
+    Examples:
+      ssmtool build                     compile, write the header, add new kernels to the loader
+      ssmtool build --check             answer from hashes, in well under a second, with no compiler
+      ssmtool build --check --rebuild   compile as well and compare
+      ssmtool build --diff              what would change, kernel by kernel
+      ssmtool build --compiler nvrtc-11.8   another release, asked for by name
+    """
+    if rebuild and not check:
+        raise SsmtoolError("--rebuild goes with --check", hint="ssmtool build --check --rebuild")
+    if check and diff:
+        raise SsmtoolError(
+            "--diff compiles, --check does not; give one of them", hint="ssmtool build --check --rebuild"
+        )
+    if compiler and check and not rebuild:
+        raise SsmtoolError("--check needs no compiler; --compiler goes with --check --rebuild")
+    as_json = output_format == "json"
+    if check and not rebuild:
+        return _check(app, as_json)
+    return _compile(app, compiler, write=not (check or diff), fail_on_change=check, sync=sync, as_json=as_json)
+
+
+def _check(app: AppContext, as_json: bool) -> int:
+    """Freshness by hash, then the registry rule on what the header holds."""
+    from ssmtool.build.freshness import State, check_freshness
+    from ssmtool.registry.project import check_project
+    from ssmtool.report.console import print_outcome
+
+    project = app.load_project()
+    freshness = check_freshness(project)
+    outcome = freshness.outcome
+    states = [state.state for state in freshness.modules]
+    reports = []
+    if freshness.header is not None:
+        # A stale header is reported once, by its own finding; the registry then speaks of the kernels it costs.
+        reports, registry = check_project(project, freshness.header)
+        outcome.extend(registry.findings)
+        outcome.skips += registry.skips
+        outcome.required_skips += registry.required_skips
+    if as_json:
+        modules = [
+            {
+                "source": state.settings.source,
+                "constant": state.settings.constant_name,
+                "state": state.state.value,
+            }
+            for state in freshness.modules
+        ]
+        _print_json({**outcome.to_json(), "modules": modules, "registry": [report.to_json() for report in reports]})
+    else:
+        kernels = sum(len(state.held.entry_names) for state in freshness.modules if state.held)
+        words = ", ".join(state.value for state in dict.fromkeys(states))
+        fresh = all(state is State.FRESH for state in states)
+        told = f"{project.settings.header} is {words}" if fresh else f"{project.settings.header}: {words}"
+        print_outcome(outcome, summary=f"{told}; {kernels} kernels", quiet=app.quiet)
+    return int(outcome.verdict)
+
+
+def _compile(
+    app: AppContext, asked: str | None, *, write: bool, fail_on_change: bool, sync: bool, as_json: bool
+) -> int:
+    """Compile, compare with the header on disk, and write header and loader when asked to."""
+    from ssmtool.build.pipeline import compile_project
+    from ssmtool.build.rebuild import plan_rebuild
+
+    project = app.load_project()
+    progress = _progress(app, as_json)
+    build = compile_project(project, asked=asked, progress=progress)
+    plan = plan_rebuild(project, build, sync=sync and write, fail_on_change=fail_on_change)
+    if write:
+        plan.write(project)
+    if as_json:
+        _print_json(plan.to_json())
+    else:
+        from ssmtool.report.build import print_build
+
+        print_build(project, build, plan, write=write, quiet=app.quiet)
+    return int(plan.outcome.verdict)
+
+
+def _progress(app: AppContext, as_json: bool) -> Any:
+    """Progress lines on stderr; none with --quiet or for machines."""
+    if app.quiet or as_json:
+        return lambda _line: None
+    return lambda line: print(line, file=sys.stderr, flush=True)
+
+
+def _print_json(data: dict[str, Any]) -> None:
+    click.echo(json.dumps(data, indent=2))

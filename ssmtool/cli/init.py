@@ -1,0 +1,116 @@
+"""`ssmtool init`: write settings for a project that has none."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from ssmtool.cli.context import AppContext, exits_with_code
+from ssmtool.errors import SsmtoolError
+
+if TYPE_CHECKING:
+    from ssmtool.discover import Guess, ModuleGuess
+
+
+@click.command("init", epilog="Exit codes: 0 written; 2 there are settings already, or nothing to write them for.")
+@click.option("--print", "print_only", is_flag=True, help="Print the table; write nothing.")
+@click.pass_obj
+@exits_with_code
+def command(app: AppContext, print_only: bool) -> int:
+    """Look at the tree and write a commented [tool.ssmtool] table.
+
+    The table goes to the end of pyproject.toml when there is one, else into a new ssmtool.toml.
+
+    \b
+    Examples:
+      ssmtool init --print     what would be written
+      ssmtool init             write it
+      ssmtool -C ../other init
+    """
+    from ssmtool.discover import discover
+    from ssmtool.files import read_bytes, write_atomic
+    from ssmtool.project import SETTINGS_FILES, read_project
+
+    root = app.project_dir.absolute()
+    if not root.is_dir():
+        raise SsmtoolError("no such folder", path=root)
+    pyproject = root / "pyproject.toml"
+    for name in SETTINGS_FILES:
+        path = root / name
+        if path.is_file() and not print_only and read_project(path) is not None:
+            raise SsmtoolError("has settings already", path=path, hint="ssmtool init --print shows what it would write")
+    guess = discover(root)
+    target = pyproject if pyproject.is_file() else root / "ssmtool.toml"
+    text = settings_text(guess, prefix="tool.ssmtool" if target == pyproject else "")
+    if print_only:
+        click.echo(text, nl=False)
+    else:
+        old = read_bytes(target) if target.is_file() else b""
+        separator = b"" if not old else b"\n" if old.endswith(b"\n") else b"\n\n"
+        write_atomic(target, old + separator + text.encode())
+    for remark in guess.remarks:
+        click.echo(f"note: {remark}", err=True)
+    if not print_only and not app.quiet:
+        kernels = sum(len(module.kernels) for module in guess.modules)
+        click.echo(f"wrote {target.name}: {len(guess.modules)} source files, {kernels} kernels; next: ssmtool build")
+    return 0
+
+
+def settings_text(guess: Guess, *, prefix: str) -> str:
+    """The table as commented TOML; `prefix` is `tool.ssmtool` in pyproject.toml and empty in ssmtool.toml."""
+    dotted = f"{prefix}." if prefix else ""
+    lines = [
+        "# Settings of ssmtool. Paths are relative to this file.",
+        *([f"[{prefix}]"] if prefix else []),
+        "# The C header that `ssmtool build` writes: the PTX of every module below, as string constants.",
+        f"header = {_quote(guess.header)}",
+        "# Architecture of the PTX, and the CUDA release that makes it; another is refused unless asked for by name.",
+        'target = "sm_37"',
+        'cuda_release = "11.4"',
+        "# Newest PTX ISA the driver of the target machine loads (7.4 is the last for Kepler, driver R470).",
+        'max_ptx_isa = "7.4"',
+        "# Extra compiler flags, and folders searched for #include.",
+        "flags = []",
+        "include_dirs = []",
+    ]
+    for module in guess.modules:
+        lines += _module_lines(module, dotted)
+    return "\n".join(lines) + "\n"
+
+
+def _module_lines(module: ModuleGuess, dotted: str) -> list[str]:
+    """One `[[module]]` table."""
+    lines = [
+        "",
+        f"# {len(module.kernels)} kernels: {', '.join(module.kernels[:4])}{', ...' if len(module.kernels) > 4 else ''}",
+        f"[[{dotted}module]]",
+        f"source = {_quote(module.source)}",
+        "# Name of the string constant in the header.",
+        f"constant = {_quote(module.constant)}",
+    ]
+    loader = module.loader
+    if loader is None:
+        return [
+            *lines,
+            "# No array of these kernels' names was found in a C file. If a loader assigns them by name, say where:",
+            f"# [{dotted}module.loader]",
+            '# path = "kernels/loader.c"',
+            '# array = "kernel_names"',
+            '# function = "load_functions"',
+        ]
+    lines += [
+        "# The loader's array of names, and the call that takes it with a count.",
+        f"[{dotted}module.loader]",
+        f"path = {_quote(loader.path)}",
+        f"array = {_quote(loader.array)}",
+    ]
+    if loader.function:
+        return [*lines, f"function = {_quote(loader.function)}"]
+    return [*lines, '# function = "load_functions"   # no call that takes the array with a count was found']
+
+
+def _quote(text: str) -> str:
+    """A TOML basic string; JSON's escapes are a subset of TOML's."""
+    return json.dumps(text, ensure_ascii=False)
