@@ -52,7 +52,8 @@ class NameArray:
 
     `open`:`close` is the span between the braces. `declared` is the size written in the brackets, `count` the argument
     of the call; either is None when there is none. `terminated`: the list ends in NULL, which `entries` leaves out.
-    `doubts` are reasons not to edit; `buffers` are the other arrays handed to the call whose size the file fixes.
+    `count_argument` is the setting it was found with. `doubts` are reasons not to edit; `buffers` are the other arrays
+    handed to the call whose size the file fixes.
     """
 
     path: str
@@ -69,6 +70,7 @@ class NameArray:
     hidden: tuple[HiddenName, ...]
     doubts: tuple[str, ...]
     buffers: tuple[tuple[str, Count], ...]
+    count_argument: int | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -132,6 +134,7 @@ def find_name_array(
         hidden=_hidden(view),
         doubts=tuple(doubts),
         buffers=tuple(buffers),
+        count_argument=count_argument,
     )
 
 

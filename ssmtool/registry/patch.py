@@ -1,0 +1,189 @@
+"""One name put into, taken out of, or corrected in an array's text, in the style of its neighbours.
+
+Every function returns the whole new text and changes only the bytes of the name, its comma and its own line. What it
+cannot do without guessing, it refuses.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ssmtool.csource import NameArray, NameEntry
+from ssmtool.csource.preprocess import View
+
+
+class RefusedError(Exception):
+    """The edit would be a guess; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayText:
+    """The array with the file it stands in: `text` as it is, `code` with comments blank, both a byte a character."""
+
+    array: NameArray
+    text: str
+    code: str
+
+    @classmethod
+    def of(cls, array: NameArray, view: View) -> ArrayText:
+        """The array found in a preprocessed file."""
+        return cls(array, view.masked.text, view.code)
+
+    def line_start(self, offset: int) -> int:
+        """The offset of the first byte of a line."""
+        return self.text.rfind("\n", 0, offset) + 1
+
+    def line_end(self, offset: int) -> int:
+        """The offset of the line end, `\\r\\n` or `\\n`, of a line."""
+        end = self.text.find("\n", offset)
+        if end < 0:
+            return len(self.text)
+        return end - 1 if self.text[end - 1 : end] == "\r" else end
+
+    def line_break(self, offset: int) -> str:
+        """The line end itself."""
+        end = self.line_end(offset)
+        return "\r\n" if self.text.startswith("\r\n", end) else "\n"
+
+    def alone(self, entry: NameEntry) -> bool:
+        """Whether the entry has its line to itself, but for commas and comments that end there."""
+        start, end = self.line_start(entry.start), self.line_end(entry.end)
+        before, after = self.code[start : entry.start], self.code[entry.end : end]
+        if "\n" in self.text[entry.start : entry.end] or before.strip(" \t,") or after.strip(" \t,"):
+            return False
+        # A block comment that runs on past the line would be cut by an insertion there.
+        opened = self.text.rfind("/*", entry.end, end)
+        closed = self.text.rfind("*/", start, entry.start)
+        leading = self.text[start : entry.start]
+        return not (opened >= 0 and "*/" not in self.text[opened:end]) and not (closed >= 0 and "/*" not in leading)
+
+    def comma_after(self, entry: NameEntry) -> int | None:
+        """The offset of the comma that follows an entry."""
+        match = re.compile(r"\s*,").match(self.code, entry.end, self.array.close)
+        return match.end() - 1 if match else None
+
+    def leading_comma(self, entry: NameEntry) -> bool:
+        """Whether the comma before the entry opens the entry's own line."""
+        return self.code[self.line_start(entry.start) : entry.start].strip().startswith(",")
+
+    def indent(self, entry: NameEntry) -> str:
+        """The blanks that open the entry's line."""
+        start = self.line_start(entry.start)
+        line = self.text[start : entry.start]
+        return line[: len(line) - len(line.lstrip(" \t"))]
+
+    def prefix(self, entry: NameEntry) -> str:
+        """What opens the line of an entry with a leading comma: blanks, comma, blanks."""
+        line = self.code[self.line_start(entry.start) : entry.start]
+        return line if re.fullmatch(r"[ \t]*,[ \t]*", line) else f"{self.indent(entry)}, "
+
+    def splice(self, *edits: tuple[int, int, str]) -> str:
+        """The text with spans replaced."""
+        text = self.text
+        for start, end, new in sorted(edits, reverse=True):
+            text = text[:start] + new + text[end:]
+        return text
+
+
+def _literal(name: str) -> str:
+    return f'"{name}"'
+
+
+def rename(where: ArrayText, index: int, name: str) -> str:
+    """Entry `index` under another name; its line, comma and comment stay."""
+    entry = where.array.entries[index]
+    return where.splice((entry.start, entry.end, _literal(name)))
+
+
+def insert(where: ArrayText, index: int, name: str) -> str:
+    """`name` as entry `index`, after its predecessor where there is one. Raises RefusedError for an empty array."""
+    entries = where.array.entries
+    if not entries:
+        raise RefusedError(
+            f"{where.array.array} is empty, so there is no layout to follow: write the first name by hand"
+        )
+    if index == 0:
+        return _insert_first(where, name)
+    previous = entries[index - 1]
+    following = entries[index] if index < len(entries) else None
+    if where.alone(previous):
+        return _insert_line(where, previous, following, name)
+    separator = _separator(where, index)
+    return where.splice((previous.end, previous.end, separator + _literal(name)))
+
+
+def _insert_line(where: ArrayText, previous: NameEntry, following: NameEntry | None, name: str) -> str:
+    """A line of its own under the predecessor's."""
+    end = where.line_end(previous.end)
+    new_line = where.line_break(previous.end)
+    style = following or previous
+    if where.leading_comma(style):
+        return where.splice((end, end, f"{new_line}{where.prefix(style)}{_literal(name)}"))
+    comma = where.comma_after(previous)
+    line = f"{new_line}{where.indent(previous)}{_literal(name)}"
+    if comma is not None:
+        return where.splice((end, end, f"{line},"))
+    # The last name goes without a comma here: it gets one, and the new last name goes without.
+    return where.splice((previous.end, previous.end, ","), (end, end, line))
+
+
+def _insert_first(where: ArrayText, name: str) -> str:
+    entries = where.array.entries
+    first = entries[0]
+    second = entries[1] if len(entries) > 1 else None
+    if second is not None and where.leading_comma(second) and where.alone(first):
+        line = f"{_literal(name)}{where.line_break(first.end)}{where.prefix(second)}"
+        return where.splice((first.start, first.start, line))
+    if where.alone(first):
+        start = where.line_start(first.start)
+        line = f"{where.indent(first)}{_literal(name)},{where.line_break(first.end)}"
+        return where.splice((start, start, line))
+    return where.splice((first.start, first.start, _literal(name) + _separator(where, 1)))
+
+
+def _separator(where: ArrayText, index: int) -> str:
+    """What stands between two names on one line, taken from the nearest pair that has just a comma and blanks there."""
+    entries = where.array.entries
+    pairs = [(at - 1, at) for at in range(1, len(entries))]
+    for left, right in sorted(pairs, key=lambda pair: abs(pair[1] - index)):
+        between = where.text[entries[left].end : entries[right].start]
+        if re.fullmatch(r"[ \t]*,[ \t]*", between):
+            return between
+    return ", "
+
+
+def remove(where: ArrayText, index: int) -> str:
+    """The text without entry `index`. Raises RefusedError where a comment not its own would go with it."""
+    entries = where.array.entries
+    entry = entries[index]
+    last = index == len(entries) - 1
+    if len(entries) == 1:
+        raise RefusedError(f"{entry.name} is the only name of {where.array.array}: an empty array is not C")
+    if where.alone(entry):
+        start, end = where.line_start(entry.start), where.line_end(entry.end)
+        end += len(where.line_break(entry.end))
+        # Neither a line without its comma nor the first of comma-first lines can go without touching a neighbour.
+        if where.leading_comma(entry) or _comma_on_line(where, entry):
+            return where.splice((start, end, ""))
+        if last:
+            comma = where.comma_after(entries[index - 1])
+            if comma is None:
+                raise RefusedError(f"the comma before {entry.name} was not found")
+            return where.splice((comma, comma + 1, ""), (start, end, ""))
+        raise RefusedError(f"the comma after {entry.name} is on another line (line {entry.line})")
+    if not last:
+        start, end = entry.start, entries[index + 1].start
+        if "\n" in where.text[start:end] and index:
+            start, end = entries[index - 1].end, entry.end
+    else:
+        start, end = entries[index - 1].end, entry.end
+    gap = where.text[start : entry.start] + where.text[entry.end : end]
+    if gap.strip(" \t\r\n,"):
+        raise RefusedError(f"a comment stands beside {entry.name} on line {entry.line}: remove the name by hand")
+    return where.splice((start, end, ""))
+
+
+def _comma_on_line(where: ArrayText, entry: NameEntry) -> bool:
+    comma = where.comma_after(entry)
+    return comma is not None and comma < where.line_end(entry.end)

@@ -1,0 +1,146 @@
+"""The registry check on a whole project: its files read, each module checked, the loaders' fixes planned."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from ssmtool.csource import KernelSource, NameArray, defines_from_flags, find_name_array, read_kernels
+from ssmtool.errors import SsmtoolError
+from ssmtool.files import read_bytes, read_source, write_atomic
+from ssmtool.findings import Outcome
+from ssmtool.header import Header, read_header
+from ssmtool.project import LoaderSettings, ModuleSettings, Project
+from ssmtool.registry.check import check_registry
+from ssmtool.registry.fix import plan_fix
+from ssmtool.registry.loader_kind import LoaderKind, recognise_loader
+from ssmtool.registry.model import RegistryReport
+
+T = TypeVar("T")
+_QUOTED_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderFix:
+    """What is planned for one loader file. `data` is None when the file stays as it is."""
+
+    path: Path
+    shown: str
+    data: bytes | None
+    edits: tuple[str, ...]
+    refusals: tuple[str, ...]
+
+    def write(self) -> bool:
+        """Write the file whole; True if it changed. Raises SsmtoolError when the folder or the disk refuses."""
+        return self.data is not None and write_atomic(self.path, self.data)
+
+
+def check_project(
+    project: Project, header: Header | None = None, ptx_entries: Mapping[str, Sequence[str]] | None = None
+) -> tuple[list[RegistryReport], Outcome]:
+    """Check every module of the project.
+
+    `header` is the generated header, read from disk when it is not given. `ptx_entries` maps the constants of modules
+    that were compiled just now to their entries. Raises SsmtoolError when a file cannot be read or understood.
+    """
+    modules = project.settings.module
+    if not modules:
+        raise SsmtoolError(
+            "the settings name no [[tool.ssmtool.module]]", path=project.settings_file, hint="ssmtool init"
+        )
+    held = header or _read_header(project)
+    outcome = Outcome()
+    reports = []
+    for module in modules:
+        fresh = (ptx_entries or {}).get(module.constant_name)
+        report = _check_module(project, module, held, fresh)
+        reports.append(report)
+        outcome.extend(report.findings)
+        outcome.skips += report.skips
+        outcome.required_skips += report.required_skips
+    return reports, outcome
+
+
+def _check_module(
+    project: Project, module: ModuleSettings, header: Header, fresh: Sequence[str] | None
+) -> RegistryReport:
+    held = header.module(module.constant_name)
+    loader, kind = (None, LoaderKind()) if module.loader is None else _read_loader(project, module.loader)
+    return check_registry(
+        module_name=module.name,
+        source=read_module_source(project, module),
+        ptx_entries=fresh,
+        header_entries=held.entry_names if held else (),
+        header_path=project.settings.header,
+        constant=module.constant_name,
+        loader=loader,
+        kind=kind,
+    )
+
+
+def read_module_source(project: Project, module: ModuleSettings) -> KernelSource:
+    """The kernels of one module's source, read with the project's own flags and target."""
+    text = _shown(project, project.path(module.source), read_source)
+    settings = project.settings
+    source = read_kernels(text, module.source, settings.target, defines_from_flags(settings.flags))
+    if source.kernels or source.unread or source.includes:
+        return source
+    raise SsmtoolError(
+        "defines no __global__ function, so there is no kernel to look for",
+        path=module.source,
+        hint='declare each kernel as: extern "C" __global__ void NAME(...)',
+    )
+
+
+def plan_fixes(project: Project, reports: Sequence[RegistryReport]) -> list[LoaderFix]:
+    """The fixes of all loaders, one for each file, however many modules it loads. Writes nothing."""
+    fixes = []
+    by_path: dict[str, list[RegistryReport]] = {}
+    for report in reports:
+        if report.input.loader is not None:
+            by_path.setdefault(report.input.loader.path, []).append(report)
+    for shown, group in by_path.items():
+        path = project.path(shown)
+        old = data = read_bytes(path)
+        edits: list[str] = []
+        refusals: list[str] = []
+        for report in group:
+            fix = plan_fix(report, data)
+            data = fix.data
+            edits += fix.edits
+            refusals += [fix.refusal] if fix.refusal else []
+        fixes.append(LoaderFix(path, shown, data if data != old else None, tuple(edits), tuple(refusals)))
+    return fixes
+
+
+def _read_header(project: Project) -> Header:
+    try:
+        return read_header(project.header_path)
+    except SsmtoolError as error:
+        error.path = project.settings.header
+        error.hint = error.hint or "ssmtool build"
+        raise
+
+
+def _read_loader(project: Project, settings: LoaderSettings) -> tuple[NameArray, LoaderKind]:
+    path = project.path(settings.path)
+    data = _shown(project, path, read_bytes)
+    array = find_name_array(data, settings.path, settings.array, settings.function, settings.count_argument)
+    headers = []
+    for name in _QUOTED_INCLUDE.findall(data):
+        included = path.parent / name.decode("utf-8", "replace")
+        if included.is_file():
+            headers.append((included, read_bytes(included)))
+    return array, recognise_loader(data, headers)
+
+
+def _shown(project: Project, path: Path, read: Callable[[Path], T]) -> T:
+    """`read(path)`, with an error's path as reports print it."""
+    try:
+        return read(path)
+    except SsmtoolError as error:
+        error.path = project.show(path)
+        raise

@@ -1,0 +1,207 @@
+"""Findings between the loader's names, its count, and the symbols of the module it loads."""
+
+from __future__ import annotations
+
+import difflib
+
+from ssmtool.csource import NameArray, NameEntry
+from ssmtool.findings import Finding, Severity
+from ssmtool.registry.loader_kind import is_mangled
+from ssmtool.registry.model import RegistryInput, Simulation
+from ssmtool.registry.order import misplaced, reference_order
+from ssmtool.registry.rules_count import count_findings
+from ssmtool.registry.rules_source import BUILD, FIX
+from ssmtool.registry.simulate import user_sees
+
+
+def loader_findings(given: RegistryInput, loader: NameArray, simulation: Simulation) -> list[Finding]:
+    """What is wrong with the names, then with their order, then with their number."""
+    findings = _names_without_symbol(given, loader, simulation)
+    findings += _symbols_without_name(given, loader, simulation)
+    findings += _duplicates(loader)
+    findings += _order(given, loader)
+    findings += _constants(given, loader)
+    findings += count_findings(given, loader, simulation)
+    return findings
+
+
+def _names_without_symbol(given: RegistryInput, loader: NameArray, simulation: Simulation) -> list[Finding]:
+    module = frozenset(given.header_entries)
+    findings = []
+    for index, entry in enumerate(loader.entries):
+        if entry.name in module:
+            continue
+        joined = len(entry.pieces) > 1 and all(piece in module for piece in entry.pieces)
+        reason, fix = _reason(given, loader, entry)
+        if simulation.when == "stopped" and simulation.stopped_index == index:
+            effect = (
+                f"the loader stops here, at index {index}; {_inert(simulation)}; {user_sees(simulation, whole=True)}"
+            )
+        elif simulation.when in ("compile", "refused"):
+            effect = f"no kernel loads; {user_sees(simulation)}"
+        elif index >= len(simulation.loaded) and simulation.stopped_index is None:
+            effect = (
+                f"it lies beyond the count, so it is never looked up; with the count mended the loader stops at {index}"
+            )
+        else:
+            effect = f"once the names before it are mended, the loader stops here, at index {index}"
+        findings.append(
+            Finding(
+                rule="registry/joined-names" if joined else "registry/name-without-symbol",
+                severity=Severity.ERROR,
+                kernel=entry.name,
+                message=f"{loader.array}[{index}] is {entry.name}, and the module has no such kernel: {reason}",
+                path=loader.path,
+                line=entry.line,
+                column=entry.column,
+                effect=effect,
+                fix=fix,
+            )
+        )
+    return findings
+
+
+def _inert(simulation: Simulation) -> str:
+    names = simulation.inert
+    return f"inert: {', '.join(names)} ({len(names)} of {len(names) + len(simulation.loaded)})"
+
+
+def _reason(given: RegistryInput, loader: NameArray, entry: NameEntry) -> tuple[str, str]:
+    """Why a name has no symbol, and what mends it."""
+    name = entry.name
+    module = given.header_entries
+    if len(entry.pieces) > 1 and all(piece in module for piece in entry.pieces):
+        return (
+            f"a comma is missing after {entry.pieces[0]}, so the compiler joins {len(entry.pieces)} names into one",
+            f"write a comma after {entry.pieces[0]} in {loader.path}, near line {entry.line}",
+        )
+    kernel = next((kernel for kernel in given.source.kernels if kernel.name == name), None)
+    if any(is_mangled(symbol, name) for symbol in module):
+        return 'the kernel lacks extern "C"', f'add extern "C" to {name} in {given.source.path}, then: {BUILD}'
+    if kernel is not None and kernel.condition:
+        return f"line {kernel.line} of {given.source.path} defines it under {kernel.condition}", BUILD
+    if kernel is not None:
+        return f"{given.source.path}:{kernel.line} defines it, so the header is older than the source", BUILD
+    hidden = next((kernel for kernel in given.source.hidden if kernel.name == name), None)
+    if hidden is not None:
+        where = f"{given.source.path}:{hidden.line}"
+        return f"its only definition, {where}, is in {_place(hidden.place)}", f"{FIX}   (or compile {where} again)"
+    close = difflib.get_close_matches(name, [symbol for symbol in module if symbol not in loader.names], 1, 0.8)
+    if close:
+        return f"a typo? The module has {close[0]}, which no name asks for", FIX
+    if not given.source.complete and given.ptx_entries is None:
+        return f"the text of {given.source.path} does not show it", f"{BUILD}; if it is still missing then: {FIX}"
+    return "it was renamed or removed", FIX
+
+
+def _place(place: str) -> str:
+    return place if place == "a comment" else f"a group that is not compiled ({place})"
+
+
+def _symbols_without_name(given: RegistryInput, loader: NameArray, simulation: Simulation) -> list[Finding]:
+    joined = {piece for entry in loader.entries if len(entry.pieces) > 1 for piece in entry.pieces}
+    shown = {kernel.name: kernel for kernel in given.source.kernels}
+    findings = []
+    for symbol in given.entries:
+        if symbol in loader.names or symbol in joined:
+            continue
+        if any(is_mangled(symbol, name) for name in shown if not shown[name].extern_c):
+            continue
+        hidden = next((hidden for hidden in loader.hidden if hidden.name == symbol), None)
+        told = f"; on line {hidden.line} it stands in {_place(hidden.place)}" if hidden else ""
+        kernel = shown.get(symbol)
+        defined = f" (defined at {given.source.path}:{kernel.line})" if kernel else ""
+        effect = "inert: the loader never looks it up, so no launch can reach it"
+        if simulation.message is not None or simulation.when != "loaded":
+            effect += f"; {user_sees(simulation)}"
+        else:
+            effect += ", and no message says so"
+        findings.append(
+            Finding(
+                rule="registry/symbol-without-name",
+                severity=Severity.ERROR,
+                kernel=symbol,
+                message=f"the module has {symbol}{defined}, and {loader.array} does not name it{told}",
+                path=loader.path,
+                line=hidden.line if hidden else loader.line,
+                effect=effect,
+                fix=FIX,
+            )
+        )
+    return findings
+
+
+def _duplicates(loader: NameArray) -> list[Finding]:
+    first: dict[str, int] = {}
+    findings = []
+    for index, entry in enumerate(loader.entries):
+        if entry.name not in first:
+            first[entry.name] = index
+            continue
+        findings.append(
+            Finding(
+                rule="registry/duplicate-name",
+                severity=Severity.ERROR,
+                kernel=entry.name,
+                message=f"{loader.array}[{index}] is {entry.name} again; it is [{first[entry.name]}] already",
+                path=loader.path,
+                line=entry.line,
+                column=entry.column,
+                effect=f"it loads twice, and every kernel from index {index} on is a place later than its launches expect",
+                fix=FIX,
+            )
+        )
+    return findings
+
+
+def _order(given: RegistryInput, loader: NameArray) -> list[Finding]:
+    reference = reference_order(given)
+    moved = misplaced(loader.names, reference)
+    if not moved:
+        return []
+    wanted = sorted((name for name in dict.fromkeys(loader.names) if name in reference), key=reference.__getitem__)
+    have = [name for name in dict.fromkeys(loader.names) if name in reference]
+    index = next(index for index, (a, b) in enumerate(zip(have, wanted, strict=True)) if a != b)
+    entry = next(entry for entry in loader.entries if entry.name == have[index])
+    place = loader.entries.index(entry)
+    return [
+        Finding(
+            rule="registry/wrong-order",
+            severity=Severity.ERROR,
+            kernel=entry.name,
+            message=(
+                f"{loader.array}[{place}] is {entry.name} where the source's order has {wanted[index]}; "
+                f"out of place: {', '.join(moved)}"
+            ),
+            path=loader.path,
+            line=entry.line,
+            column=entry.column,
+            effect=f"a launch by index {place} that means {wanted[index]} runs {entry.name} with the other's arguments",
+            fix=(
+                f"put the names of {loader.array} in the source's order by hand, together with whatever indexes them; "
+                "names are never reordered for you"
+            ),
+        )
+    ]
+
+
+def _constants(given: RegistryInput, loader: NameArray) -> list[Finding]:
+    """Names that FC_KERNELS has no constant for: usable by name only."""
+    constants = given.kind.constants
+    if not constants or loader.names[: len(constants)] != constants:
+        return []
+    extra = loader.entries[len(constants) :]
+    if not extra:
+        return []
+    return [
+        Finding(
+            rule="registry/no-constant",
+            severity=Severity.NOTE,
+            kernel=extra[0].name,
+            message=f"no constant in FC_KERNELS yet: {', '.join(entry.name for entry in extra)}",
+            path=loader.path,
+            line=extra[0].line,
+            effect="it loads; fc_cuda_function finds it by name, fc_cuda_launch has no constant for it",
+            fix="add a row X(CONSTANT, symbol, number of arguments) at the end of FC_KERNELS in fc_cuda.h",
+        )
+    ]
