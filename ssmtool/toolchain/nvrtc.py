@@ -44,7 +44,8 @@ class Nvrtc:
         """Compile to PTX. Raises CompileError or ToolchainError."""
         name = from_root(request.root, request.source)
         with _plain_names(self.info, self.builtins) as (folder, library):
-            environment = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
+            paths = [str(folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+            environment = {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(paths)}
             message = {
                 "library": str(library),
                 "name": name,
