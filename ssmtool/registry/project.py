@@ -11,7 +11,7 @@ from typing import TypeVar
 from ssmtool.csource import KernelSource, NameArray, defines_from_flags, find_name_array, read_kernels
 from ssmtool.errors import SsmtoolError
 from ssmtool.files import read_bytes, read_source, write_atomic
-from ssmtool.findings import Outcome
+from ssmtool.findings import Outcome, Skip
 from ssmtool.header import Header, read_header
 from ssmtool.project import LoaderSettings, ModuleSettings, Project
 from ssmtool.registry.check import check_registry
@@ -114,6 +114,11 @@ def plan_fixes(project: Project, reports: Sequence[RegistryReport]) -> list[Load
             refusals += [fix.refusal] if fix.refusal else []
         fixes.append(LoaderFix(path, shown, data if data != old else None, tuple(edits), tuple(refusals)))
     return fixes
+
+
+def refused(fixes: Sequence[LoaderFix]) -> list[Skip]:
+    """Loaders left alone although something is wrong, each with the reason."""
+    return [Skip(f"fix of {fix.shown}", f"left as it is: {reason}") for fix in fixes for reason in fix.refusals]
 
 
 def _read_header(project: Project) -> Header:

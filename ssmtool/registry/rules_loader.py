@@ -147,7 +147,7 @@ def _duplicates(loader: NameArray) -> list[Finding]:
                 path=loader.path,
                 line=entry.line,
                 column=entry.column,
-                effect=f"it loads twice, and every kernel from index {index} on is a place later than its launches expect",
+                effect=f"it loads twice, and each kernel from index {index} on is a place too late for its launches",
                 fix=FIX,
             )
         )
