@@ -32,8 +32,9 @@ def split_entries(ptx: str) -> list[EntryText]:
     """The entries of a normalised PTX text, in order."""
     matches = list(_ENTRY.finditer(ptx))
     entries = []
-    for match, following in zip(matches, [*matches[1:], None], strict=True):
-        text = ptx[match.start() : following.start() if following else len(ptx)]
+    ends = [match.start() for match in matches[1:]] + [len(ptx)]
+    for match, end in zip(matches, ends, strict=False):
+        text = ptx[match.start() : end]
         head = text[: text.find("{")]
         parameters = tuple((found[2] + (found[4] or ""), found[3]) for found in _PARAMETER.finditer(head))
         entries.append(EntryText(match[1], parameters, text))

@@ -15,7 +15,8 @@ from ssmtool.errors import ProductError, SsmtoolError
 from ssmtool.files import decode_source, read_bytes
 from ssmtool.header import CompilerRecord, HeaderModule, ModuleRecord, render_header, sha256
 from ssmtool.project import ModuleSettings, Project
-from ssmtool.toolchain import Compiler, CompileRequest, CompileResult, make_loadable, select_compiler
+from ssmtool.toolchain import Compiler, CompileRequest, CompileResult, select_compiler
+from ssmtool.toolchain.loadable import make_loadable
 
 
 @dataclass(frozen=True, slots=True)

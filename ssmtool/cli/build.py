@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from ssmtool.cli.context import AppContext, exits_with_code, format_option
 from ssmtool.errors import SsmtoolError
+
+if TYPE_CHECKING:
+    from ssmtool.registry import RegistryReport
 
 
 @click.command(
@@ -62,7 +66,8 @@ def command(
     as_json = output_format == "json"
     if check and not rebuild:
         return _check(app, as_json)
-    return _compile(app, compiler, write=not (check or diff), fail_on_change=check, sync=sync, as_json=as_json)
+    mode = "check" if check else "diff" if diff else "write"
+    return _compile(app, compiler, mode, sync=sync, as_json=as_json)
 
 
 def _check(app: AppContext, as_json: bool) -> int:
@@ -75,7 +80,7 @@ def _check(app: AppContext, as_json: bool) -> int:
     freshness = check_freshness(project)
     outcome = freshness.outcome
     states = [state.state for state in freshness.modules]
-    reports = []
+    reports: list[RegistryReport] = []
     if freshness.header is not None:
         # A stale header is reported once, by its own finding; the registry then speaks of the kernels it costs.
         reports, registry = check_project(project, freshness.header)
@@ -102,16 +107,16 @@ def _check(app: AppContext, as_json: bool) -> int:
 
 
 def _compile(
-    app: AppContext, asked: str | None, *, write: bool, fail_on_change: bool, sync: bool, as_json: bool
+    app: AppContext, asked: str | None, mode: Literal["write", "check", "diff"], *, sync: bool, as_json: bool
 ) -> int:
-    """Compile, compare with the header on disk, and write header and loader when asked to."""
+    """Compile, compare with the header on disk, and in mode `write` write header and loaders."""
     from ssmtool.build.pipeline import compile_project
     from ssmtool.build.rebuild import plan_rebuild
 
     project = app.load_project()
-    progress = _progress(app, as_json)
-    build = compile_project(project, asked=asked, progress=progress)
-    plan = plan_rebuild(project, build, sync=sync and write, fail_on_change=fail_on_change)
+    write = mode == "write"
+    build = compile_project(project, asked=asked, progress=_progress(app, as_json))
+    plan = plan_rebuild(project, build, sync=sync and write, fail_on_change=mode == "check")
     if write:
         plan.write(project)
     if as_json:
@@ -119,11 +124,11 @@ def _compile(
     else:
         from ssmtool.report.build import print_build
 
-        print_build(project, build, plan, write=write, quiet=app.quiet)
+        print_build(project, build, plan, write=write, diff=mode == "diff", quiet=app.quiet)
     return int(plan.outcome.verdict)
 
 
-def _progress(app: AppContext, as_json: bool) -> Any:
+def _progress(app: AppContext, as_json: bool) -> Callable[[str], None]:
     """Progress lines on stderr; none with --quiet or for machines."""
     if app.quiet or as_json:
         return lambda _line: None

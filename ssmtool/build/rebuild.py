@@ -1,0 +1,132 @@
+"""What a finished build changes on disk: the header and the loaders, planned first and written after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ssmtool.build.difference import KernelChange, compare_modules
+from ssmtool.build.pipeline import Build
+from ssmtool.errors import SsmtoolError
+from ssmtool.files import write_atomic
+from ssmtool.findings import Finding, Outcome, Severity
+from ssmtool.header import Header, HeaderModule, read_header
+from ssmtool.project import Project
+from ssmtool.registry.model import RegistryReport
+from ssmtool.registry.project import LoaderFix, check_project, plan_fixes, refused
+
+
+@dataclass(slots=True)
+class Plan:
+    """The comparison of a build with what is on disk.
+
+    `registry` and `outcome` speak of the state after `write()`: the loader fixes in `fixes` are taken as made when the
+    plan was made with `sync`. `header_changed` is about bytes; `changes` says which kernels differ.
+    """
+
+    build: Build
+    header_changed: bool
+    changes: list[KernelChange]
+    registry: list[RegistryReport]
+    outcome: Outcome
+    fixes: list[LoaderFix] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
+
+    def write(self, project: Project) -> None:
+        """Write header and loaders, each whole. Raises SsmtoolError when the folder or the disk refuses."""
+        if write_atomic(project.header_path, self.build.header):
+            self.written.append(project.settings.header)
+        for fix in self.fixes:
+            if fix.write():
+                self.written.append(fix.shown)
+        if self.fixes:
+            # The loaders are read again from disk: the verdict is on the files as they are now.
+            self.registry, self.outcome = check_project(project, *_fresh(project, self.build))
+            self.outcome.skips += refused(self.fixes)
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as JSON data, for machines."""
+        compiler = self.build.compiler.info
+        return {
+            **self.outcome.to_json(),
+            "compiler": {"kind": compiler.kind, "version": compiler.version},
+            "seconds": {"total": round(self.build.seconds, 4), "compiler": round(self.build.compile_seconds, 4)},
+            "written": self.written,
+            "header_changed": self.header_changed,
+            "changes": [
+                {
+                    "constant": change.constant,
+                    "kernel": change.kernel,
+                    "kind": change.kind,
+                    "lines_added": change.lines_added,
+                    "lines_removed": change.lines_removed,
+                    "operations": list(change.operations),
+                }
+                for change in self.changes
+            ],
+            "modules": [
+                {
+                    "source": module.settings.source,
+                    "constant": module.held.record.constant,
+                    "ptx_isa": module.held.record.ptx_isa,
+                    "target": module.held.record.target,
+                    "kernels": list(module.held.entry_names),
+                    "note": module.held.record.note,
+                    "diagnostics": module.diagnostics,
+                }
+                for module in self.build.modules
+            ],
+            "registry": [report.to_json() for report in self.registry],
+        }
+
+
+def plan_rebuild(project: Project, build: Build, *, sync: bool, fail_on_change: bool) -> Plan:
+    """Compare a build with the header and loaders on disk; writes nothing.
+
+    `sync` plans the loader fixes; `fail_on_change` makes a header that differs an error (`--check --rebuild`). Raises
+    SsmtoolError when a loader cannot be read or its array not be found, so that nothing is written then.
+    """
+    old = _old_modules(project)
+    changes = compare_modules(old, [module.held for module in build.modules])
+    changed = not project.header_path.exists() or _bytes(project) != build.header
+    reports, outcome = check_project(project, *_fresh(project, build))
+    fixes: list[LoaderFix] = []
+    if sync and any(finding.severity is Severity.ERROR for finding in outcome.findings):
+        fixes = plan_fixes(project, reports)
+    if fail_on_change and changed:
+        outcome.findings.insert(0, _differs(project, build, changes))
+    return Plan(build, changed, changes, reports, outcome, fixes)
+
+
+def _fresh(project: Project, build: Build) -> tuple[Header, dict[str, tuple[str, ...]]]:
+    """The header as the build makes it, and the entries of each constant."""
+    modules = tuple(module.held for module in build.modules)
+    entries = {module.record.constant: module.entry_names for module in modules}
+    return Header(project.header_path, modules, build.header), entries
+
+
+def _bytes(project: Project) -> bytes:
+    """The header on disk, with LF line ends."""
+    return project.header_path.read_bytes().replace(b"\r\n", b"\n")
+
+
+def _old_modules(project: Project) -> tuple[HeaderModule, ...]:
+    """The modules of the header on disk; none when it is missing or cannot be read: it is about to be replaced."""
+    try:
+        return read_header(project.header_path).modules
+    except SsmtoolError:
+        return ()
+
+
+def _differs(project: Project, build: Build, changes: list[KernelChange]) -> Finding:
+    """The header on disk is not what this compiler makes of this source."""
+    kernels = [f"{change.kernel} ({change.kind})" for change in changes]
+    what = f"in {', '.join(kernels)}" if kernels else "outside the PTX: its provenance or layout"
+    return Finding(
+        rule="header/rebuild-differs",
+        severity=Severity.ERROR,
+        message=f"the checked-in header is not what {build.compiler.info.title} makes of the source: it differs {what}",
+        path=project.settings.header,
+        effect="the program runs PTX that this source and compiler do not make",
+        fix="ssmtool build --diff shows it; ssmtool build replaces it",
+    )

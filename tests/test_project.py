@@ -1,0 +1,79 @@
+"""Settings: found from any folder below, wrong ones named with their line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ssmtool.errors import SsmtoolError
+from ssmtool.project import ModuleSettings, find_project, read_project
+
+MODULE = '[[tool.ssmtool.module]]\nsource = "kernels/k.cu"\n'
+
+
+def write(folder: Path, text: str, name: str = "pyproject.toml") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_settings_are_found_from_a_folder_below(tmp_path: Path) -> None:
+    write(tmp_path, MODULE)
+    below = tmp_path / "a" / "b"
+    write(below, "[tool.other]\n")
+    project = find_project(below)
+    assert project.root == tmp_path
+    assert project.settings.module[0].source == "kernels/k.cu"
+
+
+def test_ssmtool_toml_holds_the_same_table_without_its_prefix(tmp_path: Path) -> None:
+    write(tmp_path, 'header = "x.h"\n[[module]]\nsource = "k.cu"\n', "ssmtool.toml")
+    project = find_project(tmp_path)
+    assert project.header_path == tmp_path / "x.h"
+    assert project.settings.module == (ModuleSettings(source="k.cu"),)
+
+
+def test_no_settings_says_how_to_make_them(tmp_path: Path) -> None:
+    with pytest.raises(SsmtoolError) as caught:
+        find_project(tmp_path)
+    assert caught.value.hint == "ssmtool init"
+
+
+def test_a_pyproject_without_the_table_is_not_ours(tmp_path: Path) -> None:
+    assert read_project(write(tmp_path, "[tool.black]\nline-length = 3\n")) is None
+    assert read_project(write(tmp_path, "tool = 3\n")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ('[tool.ssmtool]\nheder = "x"\n', 2, "heder"),
+        ("[tool.ssmtool]\n\nheader = 3\n", 3, r"Expected `str`, got `int`"),
+        (MODULE + 'const = "X"\n', 3, "const"),
+        ('[tool.ssmtool]\ncompiler = "gcc"\n', 2, '"gcc" is not one of'),
+        ('[tool.ssmtool]\ntarget = "kepler"\n', 2, "not an architecture"),
+        ('[tool.ssmtool]\ncuda_release = "11.4.152"\n', 2, "not of the form"),
+        ("[tool.ssmtool]\ncompile_timeout = 0\n", 2, "positive"),
+        (MODULE + 'constant = "9 lives"\n', 3, "not a C identifier"),
+        (MODULE + 'constant = "X"\n' + MODULE + 'constant = "X"\n', 3, "would hold both"),
+        ("[tool.ssmtool]\nheader = \n", 2, "not valid TOML"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_line(tmp_path: Path, text: str, line: int, words: str) -> None:
+    with pytest.raises(SsmtoolError, match=words) as caught:
+        read_project(write(tmp_path, text))
+    assert caught.value.line == line
+    assert caught.value.exit_code == 2
+
+
+def test_the_default_constant_is_a_c_identifier_of_the_stem() -> None:
+    assert ModuleSettings(source="kernels/gdn-block.v2.cu").constant_name == "FC_PTX_GDN_BLOCK_V2"
+
+
+def test_paths_are_shown_relative_to_the_project(tmp_path: Path) -> None:
+    write(tmp_path, MODULE)
+    project = find_project(tmp_path)
+    assert project.show(tmp_path / "kernels" / "k.cu") == "kernels/k.cu"
+    assert project.show(Path("/elsewhere/x.cu")) == "/elsewhere/x.cu"
