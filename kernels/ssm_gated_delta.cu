@@ -100,7 +100,10 @@ static __device__ __forceinline__ float tree_sum(float *p, int i, int len, float
 static __device__ __forceinline__ float lane_xor(float value, int mask)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
+/* "declared deprecated": in C++14 mode the compilers warn at each call, though Kepler has no other form. */
+#pragma diag_suppress 1444
     return __shfl_xor(value, mask);
+#pragma diag_default 1444
 #else
     return __shfl_xor_sync(0xffffffffu, value, mask);
 #endif
