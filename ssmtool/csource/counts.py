@@ -230,12 +230,13 @@ class _Reader:
 def _sizeof(node: Node, code: str) -> str | None:
     """What `sizeof` is applied to, without its parentheses; None for another expression."""
     node = _bare(node)
-    if node.type != "sizeof_expression":
+    text = re.sub(r"\s+", " ", code[node.start_byte : node.end_byte])
+    # The grammar takes `sizeof(names)[0]` for a subscript of a sizeof; C means the other way round.
+    if node.type not in ("sizeof_expression", "subscript_expression") or not re.match(r"sizeof\b", text):
         return None
-    operand = re.sub(r"\s+", " ", code[node.start_byte : node.end_byte]).removeprefix("sizeof").strip()
+    operand = text.removeprefix("sizeof").strip()
     while operand.startswith("(") and operand.endswith(")") and _wraps(operand):
         operand = operand[1:-1].strip()
-    # sizeof(names)[0] is sizeof applied to names[0].
     return re.sub(r"^\((\w+)\)\[0\]$", r"\1[0]", operand)
 
 

@@ -33,11 +33,16 @@ _NOT_NEWLINE = re.compile(r"[^\r\n]")
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """Text whose comments are blanks. `comments` holds their spans; `text` is what was read."""
+    """Text whose comments and splices are blanks, and whose raw strings are empty ones.
+
+    `text` is what was read, `comments` are spans, `splices` the offsets of line ends that `code` has a blank for: a
+    directive goes on over them.
+    """
 
     text: str
     code: str
     comments: tuple[tuple[int, int], ...]
+    splices: tuple[int, ...]
     _line_starts: list[int] = field(repr=False)
 
     def line(self, offset: int) -> int:
@@ -61,6 +66,7 @@ def mask(data: bytes, path: Path | str) -> Masked:
     text = data.decode("latin-1")
     pieces: list[str] = []
     comments: list[tuple[int, int]] = []
+    splices: list[int] = []
     end = 0
     if data.startswith(b"\xef\xbb\xbf"):
         pieces.append("   ")
@@ -72,9 +78,10 @@ def mask(data: bytes, path: Path | str) -> Masked:
             replacement = blank(match[0])
         elif kind == "splice":
             replacement = " " * len(match[0])
+            splices.append(match.end() - 1)
         elif kind == "raw":
-            # A `#` at the start of a line inside a raw string is text, not a directive.
-            replacement = match[0].replace("#", " ")
+            # Its text may look like directives and kernels, and its line ends would end a plain string.
+            replacement = '""' + blank(match[0][2:])
         else:
             continue
         pieces.append(text[end : match.start()])
@@ -82,4 +89,10 @@ def mask(data: bytes, path: Path | str) -> Masked:
         end = match.end()
     pieces.append(text[end:])
     line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
-    return Masked(text=text, code="".join(pieces), comments=tuple(comments), _line_starts=line_starts)
+    return Masked(
+        text=text,
+        code="".join(pieces),
+        comments=tuple(comments),
+        splices=tuple(splices),
+        _line_starts=line_starts,
+    )

@@ -216,7 +216,7 @@ def _read_elements(values: Node, view: View, array: str, path: Path | str) -> tu
 
 def _read_element(element: Node, text: str, view: View, array: str, path: Path | str) -> NameEntry:
     line = view.masked.line(element.start_byte)
-    expanded, macro = text, None
+    expanded, macro = re.sub(r"\\\r?\n", "", text), None
     names = set(re.findall(r"[A-Za-z_]\w*", _STRING.sub(" ", text)))
     for name in names:
         found = view.macro(name)

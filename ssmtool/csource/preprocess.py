@@ -165,9 +165,13 @@ class _Preprocessor:
         while self._stack:
             self._close(len(code))
         self._groups.sort(key=lambda group: group.start)
+        visible = list("".join(pieces))
+        for splice in self._masked.splices:
+            # Directives have been read; from here on lines are counted.
+            visible[splice] = "\n"
         return View(
             masked=self._masked,
-            code="".join(pieces),
+            code="".join(visible),
             groups=tuple(self._groups),
             macros={name: tuple(macros) for name, macros in self._history.items()},
             includes=tuple(self._includes),
