@@ -10,15 +10,26 @@ from ssmtool.toolchain.model import CompileError, CompilerInfo
 
 # nvcc (cudafe++, cicc) and NVRTC: kernels/a.cu(4): error: identifier "INFINITY" is undefined
 #                                  kernels/a.cu(1): catastrophic error: cannot open source file "nope.cuh"
-# nvcc >= 12:                      kernels/a.cu(2): warning #177-D: variable "q" was declared but never referenced
+# nvcc >= 11.2:                    kernels/a.cu(2): warning #177-D: variable "q" was declared but never referenced
 _EDG = re.compile(
     r"^(?P<path>[^\s(][^(\n]*)\((?P<line>\d+)\): (?P<what>(?:catastrophic |internal )?(?:error|warning|remark)\b.*)$"
 )
 # The host compiler, which nvcc runs as preprocessor:
 # kernels/a.cu:1:10: fatal error: nope.cuh: No such file or directory
 _HOST = re.compile(r"^(?P<path>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?P<what>(?:fatal )?(?:error|warning): .*)$")
-_ERROR = re.compile(r"(?:catastrophic |internal |fatal )?error(?: #[\w-]+)?: ")
-_MISSING = re.compile(r'cannot open source file "([^"]+)"|error: ([^\s:]+): No such file or directory')
+# What `tidy` makes of either: kernels/a.cu:4: error: identifier "INFINITY" is undefined
+_FAILED = re.compile(
+    r"^(?P<path>[^:\n]+):(?P<line>\d+): (?:catastrophic |internal |fatal )?error(?: #[\w-]+)?: (?P<what>.*)$",
+    re.MULTILINE,
+)
+# cannot open source file "nope.cuh" | gcc: nope.cuh: No such file or directory | clang: 'nope.cuh' file not found
+_MISSING = re.compile(
+    r"""cannot open source file "([^"]+)"|^([^\s:]+): No such file or directory|'([^']+)' file not found"""
+)
+# 2 errors detected in the compilation of "kernels/a.cu".
+_SUMMARY = re.compile(
+    r"^\d+ (?:catastrophic )?errors? (?:detected|generated).*$|^Compilation terminated\.$|^compilation terminated\.$"
+)
 
 
 def tidy(text: str, root: Path) -> str:
@@ -33,23 +44,15 @@ def tidy(text: str, root: Path) -> str:
 def compile_error(text: str, *, info: CompilerInfo, source: str, root: Path) -> CompileError:
     """The error to raise for a refused source: at the first error's place, with everything the compiler said."""
     tidied = tidy(text, root)
-    for line in tidied.splitlines():
-        match = _HOST.match(line)
-        if match and _ERROR.match(match["what"]):
-            first = _ERROR.sub("", match["what"], count=1)
-            rest = "" if tidied.count(": ") <= 2 and tidied == line else f"\n{tidied}"
-            error = CompileError(
-                f"{first} ({info.title}){rest}",
-                path=match["path"],
-                line=int(match["line"]),
-                hint=_hint(first, match["what"], info),
-            )
-            break
+    first = _FAILED.search(tidied)
+    if first is None:
+        error = CompileError(f"{info.title} refused it: {tidied or 'it gave no reason'}", path=source)
     else:
-        error = CompileError(
-            f"{info.title} refused it: {tidied or 'it gave no reason'}",
-            path=source,
-        )
+        others = [
+            line for line in tidied.splitlines() if line.strip() and line != first[0] and not _SUMMARY.match(line)
+        ]
+        message = f"{first['what']} ({info.title})" + (f"\n{tidied}" if others else "")
+        error = CompileError(message, path=first["path"], line=int(first["line"]), hint=_hint(first["what"], info))
     error.diagnostics = tidied
     return error
 
@@ -62,15 +65,13 @@ def _relative(path: str, root: Path) -> str:
     return os.path.normpath(path).replace(os.sep, "/")
 
 
-def _hint(first: str, what: str, info: CompilerInfo) -> str | None:
+def _hint(what: str, info: CompilerInfo) -> str | None:
     """How to mend a missing include; other errors are for the author of the source."""
-    match = _MISSING.search(what) or _MISSING.search(first)
+    match = _MISSING.search(what)
     if not match:
         return None
-    header = match[1] or match[2]
-    if info.kind == "nvrtc":
-        return (
-            f"add the folder of {header} to include_dirs in [tool.ssmtool]; the embedded compiler has no system "
-            "headers beyond the few that device code needs"
-        )
-    return f"add the folder of {header} to include_dirs in [tool.ssmtool]"
+    header = match[1] or match[2] or match[3]
+    known = (
+        "; the embedded compiler has only the few system headers that device code needs" if info.kind == "nvrtc" else ""
+    )
+    return f"add the folder of {header} to include_dirs in [tool.ssmtool]{known}"

@@ -17,6 +17,7 @@ from ssmtool.toolchain.model import CompilerInfo, Found, Kind, cannot_target
 from ssmtool.toolchain.process import run_tool
 
 PINNED_RELEASE = "11.4"
+USUAL_PLACE = Path("/usr/local")
 
 # Cuda compilation tools, release 11.8, V11.8.89
 _NVCC_RELEASE = re.compile(r"release (\d+\.\d+), V(\d+\.\d+\.\d+)")
@@ -56,8 +57,8 @@ def _nvcc_places(release: str) -> list[tuple[str, Path | str]]:
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         folder = os.environ.get(variable)
         places.append((variable, Path(folder) / "bin" / "nvcc" if folder else "not set"))
-    usual = Path("/usr/local") / f"cuda-{release}" / "bin" / "nvcc"
-    places.append((f"/usr/local/cuda-{release}", usual))
+    usual = USUAL_PLACE / f"cuda-{release}" / "bin" / "nvcc"
+    places.append(("the usual place", usual))
     return [(origin, Path(place) if origin == "PATH" and place != "none" else place) for origin, place in places]
 
 

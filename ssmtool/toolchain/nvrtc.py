@@ -63,6 +63,8 @@ class Nvrtc:
                 cwd=request.root,
                 env=environment,
                 stdin=json.dumps(message),
+                hint=f"{_INSTALL}, which checks the library and mends it",
+                blame=self.info.path,
             )
         try:
             answer = json.loads(finished.stdout)

@@ -33,14 +33,19 @@ def run_tool(
     env: Mapping[str, str] | None = None,
     stdin: str = "",
     hint: str | None = None,
+    blame: Path | None = None,
 ) -> Finished:
-    """Run `argv` to its end. `name` is what messages call it.
+    """Run `argv` to its end.
+
+    `name` is what messages call it, and `blame` the file they point at (the program, unless it only carries a library);
+    `hint` mends a tool that cannot start or dies.
 
     The child leads a process group of its own, because nvcc starts cicc and the host compiler and killing nvcc alone
     would leave them running; the whole group is killed on a timeout and on Ctrl-C, which does not reach a group of
     its own otherwise. Raises ToolchainError when the child cannot start, is killed by a signal, or runs out of time.
     """
     start = time.perf_counter()
+    culprit = blame or Path(argv[0])
     try:
         child = subprocess.Popen(
             [str(part) for part in argv],
@@ -55,7 +60,7 @@ def run_tool(
             start_new_session=True,
         )
     except OSError as error:
-        raise ToolchainError(f"{name} cannot be started: {error.strerror or error}", path=argv[0], hint=hint) from None
+        raise ToolchainError(f"{name} cannot be started: {error.strerror or error}", path=culprit, hint=hint) from None
     with child:
         try:
             stdout, stderr = child.communicate(stdin, timeout=timeout_s)
@@ -63,7 +68,7 @@ def run_tool(
             _kill_group(child)
             raise ToolchainError(
                 f"{name} was stopped after {timeout_s:g} s, the time limit",
-                path=argv[0],
+                path=culprit,
                 hint="raise compile_timeout in [tool.ssmtool], or look for a kernel that never stops unrolling",
             ) from None
         except BaseException:
@@ -73,7 +78,7 @@ def run_tool(
     if child.returncode < 0:
         raise ToolchainError(
             f"{name} was killed by {signal_name(-child.returncode)}{_last_words(stderr)}",
-            path=argv[0],
+            path=culprit,
             hint=hint or _signal_hint(-child.returncode),
         )
     return Finished(child.returncode, stdout, stderr, seconds)

@@ -170,7 +170,7 @@ def _refusal(said: str, info: PtxasInfo, name: str) -> PtxasError | ToolchainErr
         return ToolchainError(
             f"{info.title} failed: {fatal[1] if fatal else said.strip()[:200] or 'no reason given'}", path=info.path
         )
-    line, text = min(errors)
+    line, text = min(errors, key=lambda error: error[0])
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return PtxasError(f"{text}{more}, says {info.title}", path=name, line=line, errors=errors)
 

@@ -45,7 +45,8 @@ class FunctionFrame:
 class Resources:
     """What one kernel uses. Bytes are per thread for stack and spills, per block for shared memory.
 
-    `barriers` and `cumulative_stack_bytes` are None where ptxas does not print them (release 11.8 does not for sm_37). `functions` are the device functions that ptxas compiled along with the kernel.
+    `barriers` and `cumulative_stack_bytes` are None where ptxas does not print them (release 11.8 does not for sm_37).
+    `functions` are the device functions that ptxas compiled along with the kernel.
     """
 
     name: str

@@ -11,7 +11,7 @@ from ssmtool.toolchain.model import Compiler, Found, ToolchainError, cannot_targ
 from ssmtool.toolchain.nvcc import Nvcc
 from ssmtool.toolchain.nvrtc import Nvrtc
 
-_ASKED = re.compile(r"(?:(?P<kind>auto|nvcc|nvrtc)(?:-|$))?(?P<release>\d+\.\d+)?(?:\.\d+)?")
+_ASKED = re.compile(r"(?:(?P<kind>auto|nvcc|nvrtc)(?:-(?=\d)|$))?(?P<release>\d+\.\d+)?(?:\.\d+)?")
 _INSTALL = "ssmtool toolchain install"
 
 
