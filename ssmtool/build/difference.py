@@ -44,8 +44,8 @@ def _ptx(module: HeaderModule | None) -> str:
 
 def _compare_texts(constant: str, old: str, new: str) -> list[KernelChange]:
     """The changes of one string constant; what lies before the first entry counts as the kernel `(module)`."""
-    before = {entry.name: entry for entry in (_preamble(old), *split_entries(old))}
-    after = {entry.name: entry for entry in (_preamble(new), *split_entries(new))}
+    before = {entry.name: entry for entry in _parts(old)}
+    after = {entry.name: entry for entry in _parts(new)}
     changes = []
     for name in dict.fromkeys([*before, *after]):
         one, other = before.get(name), after.get(name)
@@ -58,10 +58,11 @@ def _compare_texts(constant: str, old: str, new: str) -> list[KernelChange]:
     return changes
 
 
-def _preamble(ptx: str) -> EntryText:
+def _parts(ptx: str) -> list[EntryText]:
+    """What lies before the first entry, as an entry named `(module)`, then the entries; nothing for no text."""
     entries = split_entries(ptx)
     end = ptx.find(entries[0].text) if entries else len(ptx)
-    return EntryText("(module)", (), ptx[:end])
+    return [EntryText("(module)", (), ptx[:end]), *entries] if ptx else []
 
 
 def _change(constant: str, kernel: str, kind: str, old: str, new: str) -> KernelChange:

@@ -8,7 +8,7 @@ from typing import Any
 from ssmtool.build.difference import KernelChange, compare_modules
 from ssmtool.build.pipeline import Build
 from ssmtool.errors import SsmtoolError
-from ssmtool.files import write_atomic
+from ssmtool.files import read_bytes, write_atomic
 from ssmtool.findings import Finding, Outcome, Severity
 from ssmtool.header import Header, HeaderModule, read_header
 from ssmtool.project import Project
@@ -88,7 +88,7 @@ def plan_rebuild(project: Project, build: Build, *, sync: bool, fail_on_change: 
     """
     old = _old_modules(project)
     changes = compare_modules(old, [module.held for module in build.modules])
-    changed = not project.header_path.exists() or _bytes(project) != build.header
+    changed = _bytes(project) != build.header
     reports, outcome = check_project(project, *_fresh(project, build))
     fixes: list[LoaderFix] = []
     if sync and any(finding.severity is Severity.ERROR for finding in outcome.findings):
@@ -105,9 +105,11 @@ def _fresh(project: Project, build: Build) -> tuple[Header, dict[str, tuple[str,
     return Header(project.header_path, modules, build.header), entries
 
 
-def _bytes(project: Project) -> bytes:
-    """The header on disk, with LF line ends."""
-    return project.header_path.read_bytes().replace(b"\r\n", b"\n")
+def _bytes(project: Project) -> bytes | None:
+    """The header on disk with LF line ends, None when there is none. Raises SsmtoolError when it cannot be read."""
+    if not project.header_path.exists():
+        return None
+    return read_bytes(project.header_path).replace(b"\r\n", b"\n")
 
 
 def _old_modules(project: Project) -> tuple[HeaderModule, ...]:

@@ -1,0 +1,49 @@
+"""The files a source depends on, found without a compiler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ssmtool.build.includes import hash_includes, hash_source
+from ssmtool.project import Project, Settings
+
+
+def project(folder: Path, *include_dirs: str) -> Project:
+    return Project(root=folder, settings=Settings(include_dirs=include_dirs))
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_includes_are_followed_through_headers_and_folders(tmp_path: Path) -> None:
+    source = write(tmp_path / "kernels/k.cu", '#include "gdn/tree.cuh"\n#  include <common.h>\n#include <stdint.h>\n')
+    write(tmp_path / "kernels/gdn/tree.cuh", '#include "lane.cuh"\n')
+    write(tmp_path / "kernels/gdn/lane.cuh", "")
+    write(tmp_path / "include/common.h", "")
+    found = hash_includes(project(tmp_path, "include"), source)
+    assert list(found) == ["include/common.h", "kernels/gdn/lane.cuh", "kernels/gdn/tree.cuh"]
+
+
+def test_files_that_include_each_other_end(tmp_path: Path) -> None:
+    source = write(tmp_path / "k.cu", '#include "a.h"\n')
+    write(tmp_path / "a.h", '#include "b.h"\n')
+    write(tmp_path / "b.h", '#include "a.h"\n#include "k.cu"\n')
+    assert list(hash_includes(project(tmp_path), source)) == ["a.h", "b.h"]
+
+
+def test_an_include_under_a_condition_counts(tmp_path: Path) -> None:
+    source = write(tmp_path / "k.cu", '#if 0\n#include "a.h"\n#endif\n')
+    write(tmp_path / "a.h", "")
+    assert list(hash_includes(project(tmp_path), source)) == ["a.h"]
+
+
+def test_crlf_is_the_same_source_and_the_same_include(tmp_path: Path) -> None:
+    assert hash_source(b"a\r\nb\r\n") == hash_source(b"a\nb\n")
+    source = write(tmp_path / "k.cu", '#include "a.h"\n')
+    write(tmp_path / "a.h", "x\ny\n")
+    before = hash_includes(project(tmp_path), source)
+    (tmp_path / "a.h").write_bytes(b"x\r\ny\r\n")
+    assert hash_includes(project(tmp_path), source) == before

@@ -1,0 +1,64 @@
+"""Fixtures that every room's tests share."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+ROOT = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One run of the command line."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        data: dict[str, Any] = json.loads(self.out)
+        return data
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> Path:
+    """A copy of the product in a folder of its own: source, loader, generated header, settings."""
+    folder = tmp_path / "product"
+    folder.mkdir()
+    for name in ("kernels", "generated"):
+        shutil.copytree(ROOT / name, folder / name)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    return folder
+
+
+@pytest.fixture
+def run() -> Run:
+    """Run `ssmtool -C FOLDER ARGS...` in this process; an exception other than an exit is a failure of the test."""
+    from ssmtool.cli import main
+
+    def call(folder: Path, *arguments: str) -> Ran:
+        result = CliRunner().invoke(main, ["-C", str(folder), *arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Ran(result.exit_code, result.stdout, result.stderr)
+
+    return call
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """Every file below `folder` with its bytes: equal snapshots mean that nothing was touched, added or left behind."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
+    }
