@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ssmtool.toolchain import CompileError, Compiler, CompileRequest, CompilerInfo, ToolchainError
+from ssmtool.toolchain import CompileError, Compiler, CompileRequest, CompilerInfo, ToolchainError, find_compilers
 from ssmtool.toolchain.nvcc import Nvcc
 from ssmtool.toolchain.nvrtc import Nvrtc
 
@@ -227,3 +227,13 @@ def test_mangled_names_of_a_wheel_work_through_links(nvrtc: Nvrtc, request_for: 
     builtins.symlink_to(nvrtc.builtins)
     mangled = Nvrtc(replace(nvrtc.info, path=library), builtins)
     assert mangled.compile(request_for(GOOD)).ptx == nvrtc.compile(request_for(GOOD)).ptx
+
+
+def test_nvcc_of_any_release_takes_the_same_command_line(request_for: Make) -> None:
+    """CUDA 12 and 13 cannot target sm_37, but their nvcc has to understand what this room asks of it."""
+    found = [item for item in find_compilers() if item.kind == "nvcc" and item.info]
+    if not found or found[0].info is None:
+        pytest.skip("no nvcc at all: the nvcc command line was not tried on a real nvcc")
+    ptx = Nvcc(found[0].info).compile(request_for(GOOD, target="sm_75", flags=("-lineinfo",))).ptx
+    assert ".target sm_75" in ptx
+    assert '"kernels/k.cu"' in ptx
