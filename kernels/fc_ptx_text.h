@@ -42,7 +42,8 @@ static int is_mangled(span entry, const char *name)
     if (length >= (int)sizeof part || strncmp(entry.start, "_Z", 2) != 0)
         return 0;
     for (int i = 2; i + length <= entry.length; i++) {
-        if (memcmp(entry.start + i, part, (size_t)length) == 0)
+        const char before = entry.start[i - 1]; /* a digit: the tail of a longer name's length, 17name and not 7name */
+        if (memcmp(entry.start + i, part, (size_t)length) == 0 && (before < '0' || before > '9'))
             return 1;
     }
     return 0;

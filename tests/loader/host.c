@@ -127,24 +127,28 @@ static int use(const char *mode, fc_cuda *cuda)
     }
     if (strcmp(mode, "partial") == 0) {
         void *arguments[10] = {NULL};
+        const fc_dim3 one = {1, 1, 1};
         printf("loaded %d\n", fc_cuda_kernels_loaded(cuda));
-        show(fc_cuda_launch(cuda, FC_SSM_QKNORM_GQA_NX, (fc_dim3){1, 1, 1}, (fc_dim3){1, 1, 1}, 0, NULL, arguments, 10,
-                            &error));
+        show(fc_cuda_launch(cuda, FC_SSM_DECAY_GATE_NX, one, one, 0, NULL, arguments, 6, &error));
+        show(fc_cuda_launch(cuda, FC_SSM_QKNORM_GQA_NX, one, one, 0, NULL, arguments, 10, &error));
         return 0;
     }
     if (strcmp(mode, "info") == 0) {
         const fc_device_info *device = fc_cuda_device(cuda);
         fc_kernel_info info = {0};
         show(fc_cuda_kernel_info(cuda, FC_SIGMOID, &info, &error));
-        printf("%s ordinal %d cc %d.%d sm %d shared %d driver %d\n", device->name, device->ordinal, device->compute_major,
-               device->compute_minor, device->multiprocessors, device->shared_bytes_per_block, device->driver_version);
+        printf("%s ordinal %d cc %d.%d sm %d shared %d driver %d\n", device->name, device->ordinal,
+               device->compute_major, device->compute_minor, device->multiprocessors, device->shared_bytes_per_block,
+               device->driver_version);
         printf("registers %d local %d static shared %d threads %d\n", info.registers, info.local_bytes,
                info.static_shared_bytes, info.max_threads);
         return 0;
     }
     if (strcmp(mode, "names") == 0) {
-        for (int k = 0; k < FC_KERNEL_COUNT; k++)
-            printf("%s %d\n", fc_kernel_name((fc_kernel)k), fc_cuda_function(cuda, fc_kernel_name((fc_kernel)k)) != NULL);
+        for (int k = 0; k < FC_KERNEL_COUNT; k++) {
+            const char *name = fc_kernel_name((fc_kernel)k);
+            printf("%s %d\n", name, fc_cuda_function(cuda, name) != NULL);
+        }
         return 0;
     }
     fprintf(stderr, "unknown mode %s\n", mode);

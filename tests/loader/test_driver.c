@@ -1,7 +1,7 @@
 /*
- * A CUDA driver library without a GPU: the entry points that kernels/fc_cuda.c resolves, on host memory, as strict about
- * order as the real one. A module has the kernels that its PTX text declares and no others, so a missing kernel is
- * really missing. Launches compute nothing; they read their arguments as the PTX declares them.
+ * A CUDA driver library without a GPU: the entry points that kernels/fc_cuda.c resolves, on host memory, as strict
+ * about order as the real one. A module has the kernels that its PTX text declares and no others, so a missing kernel
+ * is really missing. Launches compute nothing; they read their arguments as the PTX declares them.
  *
  * Told by environment variables:
  *   FC_TEST_FAIL     "cuInit=100": that entry point returns that code
@@ -83,8 +83,8 @@ static int called(const char *name)
 __attribute__((destructor)) static void left(void)
 {
     char text[128];
-    snprintf(text, sizeof text, "left: contexts %d, modules %d, allocations %d, pushed %d", retained, modules, allocations,
-             depth);
+    snprintf(text, sizeof text, "left: contexts %d, modules %d, allocations %d, pushed %d", retained, modules,
+             allocations, depth);
     record(text);
 }
 
@@ -346,8 +346,8 @@ int cuLaunchKernel(void *function, unsigned int gx, unsigned int gy, unsigned in
     if (f == NULL || gx == 0 || gy == 0 || gz == 0 || stream != NULL || extra != NULL)
         return 1;
     char text[1024];
-    size_t used = (size_t)snprintf(text, sizeof text, "launch %s grid %ux%ux%u block %ux%ux%u shared %u:", f->name, gx, gy,
-                                   gz, bx, by, bz, shared);
+    size_t used = (size_t)snprintf(text, sizeof text, "launch %s grid %ux%ux%u block %ux%ux%u shared %u:", f->name, gx,
+                                   gy, gz, bx, by, bz, shared);
     for (int i = 0; i < f->arguments; i++) {
         char value[32];
         if (f->types[i] == 'p')

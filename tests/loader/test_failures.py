@@ -75,10 +75,25 @@ def test_renamed_kernel_points_at_the_entry_nobody_asks_for(workshop: Workshop, 
     assert BUILD not in output
 
 
-def test_missing_extern_c_is_told_from_the_mangled_name(workshop: Workshop, contract: dict[str, str]) -> None:
-    contract["_Z10fc_sigmoidPfi"] = contract.pop("fc_sigmoid")
+@pytest.mark.parametrize("symbol", ["_Z17fc_ssm_gated_normPKfS0_", "_ZN4mine17fc_ssm_gated_normEPKf"])
+def test_missing_extern_c_is_told_from_the_mangled_name(
+    workshop: Workshop, contract: dict[str, str], symbol: str
+) -> None:
+    contract[symbol] = contract.pop("fc_ssm_gated_norm")
     output = workshop.host("mangled", workshop.header(workshop.ptx(contract))).run("fails").output
-    assert 'the module has _Z10fc_sigmoidPfi: the kernel lacks extern "C"; add it in the source' in output
+    assert (
+        f'the module has {symbol}: the kernel lacks extern "C"; add it in the source and run: ssmtool build' in output
+    )
+
+
+@pytest.mark.parametrize("symbol", ["xx_17fc_ssm_gated_norm", "_Z117fc_ssm_gated_normPKf", "_Z16fc_ssm_gated_norPf"])
+def test_a_symbol_that_only_looks_mangled_is_a_rename(
+    workshop: Workshop, contract: dict[str, str], symbol: str
+) -> None:
+    """117 would be the length of a longer name that begins alike."""
+    contract[symbol] = contract.pop("fc_ssm_gated_norm")
+    output = workshop.host("not-mangled", workshop.header(workshop.ptx(contract))).run("fails").output
+    assert f"no name asks for {symbol}, which the module has; {REGISTRY}" in output
 
 
 def test_another_kernels_mangled_name_that_begins_alike_is_not_blamed(
@@ -107,6 +122,7 @@ def test_partial_handle_has_the_kernels_before_and_refuses_the_others_by_name(
     assert "status 9 cuda 500\nkernel fc_ssm_decay_gate_nx" in result.output
     assert "loaded 13\n" in result.output
     # Number 15 is in the module; it is inert all the same, because loading stopped at 14.
+    assert "fc_ssm_decay_gate_nx was not loaded: the module lacked fc_ssm_decay_gate_nx" in result.output
     assert "fc_ssm_qknorm_gqa_nx was not loaded: the module lacked fc_ssm_decay_gate_nx" in result.output
     assert "cuLaunchKernel" not in result.calls
     assert result.left == CLEAN
@@ -195,6 +211,7 @@ def test_argument_wins_over_environment(host: Host) -> None:
 def test_empty_environment_variable_means_the_systems_driver(host: Host) -> None:
     """As unset. This machine may or may not have a driver: where it has none, the error names libcuda.so.1."""
     result = host.run("names", driver="", FC_CUDA_DRIVER="")
+    assert result.status != 5, 'dlopen("") opens the program itself'
     assert result.status != 4 or "cannot open the CUDA driver library libcuda.so.1: " in result.output
 
 
