@@ -30,7 +30,9 @@ def version_lines() -> list[str]:
     ]
 
 
-@click.group()
+@click.group(
+    "toolchain", epilog="Exit codes: 0 all is well; 2 no compiler of the pinned release, or it could not be installed."
+)
 def command() -> None:
     """Show the compilers in reach, or install the embedded one.
 

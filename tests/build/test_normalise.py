@@ -25,7 +25,7 @@ REAL = """//
 	.reg .b64 	%rd<3>;
 	.loc	1 3 0
 	// begin inline asm
-	ret;   
+	ret;
 	// end inline asm
 
 }

@@ -7,8 +7,10 @@ import signal
 from pathlib import Path
 
 import pytest
-
+from click.testing import CliRunner
 from conftest import Run, snapshot
+
+from ssmtool.cli import main
 
 HEADER = "generated/fc_cuda_ptx.h"
 SOURCE = "kernels/ssm_gated_delta.cu"
@@ -216,10 +218,6 @@ def test_it_works_from_a_folder_below(product: Path, run: Run) -> None:
     assert run(product / "kernels", "build", "--check").code == 0
 
 
-def test_quiet_prints_nothing_when_all_is_well(product: Path, run: Run) -> None:
-    from click.testing import CliRunner
-
-    from ssmtool.cli import main
-
+def test_quiet_prints_nothing_when_all_is_well(product: Path) -> None:
     result = CliRunner().invoke(main, ["-C", str(product), "--quiet", "build"])
     assert (result.exit_code, result.output) == (0, "")
