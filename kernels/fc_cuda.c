@@ -185,12 +185,13 @@ static fc_status load_module(fc_cuda *cuda, const char *ptx, fc_error *error)
     const int minor = info->driver_version % 1000 / 10;
     const span isa = word_after(ptx, ".version");
     const span target = word_after(ptx, ".target");
-    fail(error, code == CUDA_OUT_OF_MEMORY ? FC_ERROR_OUT_OF_MEMORY : FC_ERROR_PTX_REJECTED,
-         "the driver does not take the kernels' PTX");
+    const fc_status status = code == CUDA_OUT_OF_MEMORY ? FC_ERROR_OUT_OF_MEMORY : FC_ERROR_PTX_REJECTED;
+    fail(error, status, "the driver does not take the kernels' PTX");
     append_cuda(&cuda->driver, error, code);
-    append(error, "\n  PTX ISA %.*s for %.*s; driver for CUDA %d.%d; device %d: %s, compute capability %d.%d",
-           isa.length, isa.start, target.length, target.start, major, minor, info->ordinal, info->name,
-           info->compute_major, info->compute_minor);
+    if (isa.length > 0)
+        append(error, "\n  PTX ISA %.*s for %.*s", isa.length, isa.start, target.length, target.start);
+    append(error, "\n  driver for CUDA %d.%d; device %d: %s, compute capability %d.%d", major, minor, info->ordinal,
+           info->name, info->compute_major, info->compute_minor);
     if (code == CUDA_UNSUPPORTED_PTX_VERSION) {
         append(error, "\n  the PTX was made by a compiler newer than this driver");
         if (major >= 11) /* since CUDA 11 the two count in step; before, not quite (10.2 reads 6.5) */
@@ -204,7 +205,7 @@ static fc_status load_module(fc_cuda *cuda, const char *ptx, fc_error *error)
     }
     if (log[0] != '\0')
         append(error, "\n  the driver's assembler says:\n%s", log);
-    return code == CUDA_OUT_OF_MEMORY ? FC_ERROR_OUT_OF_MEMORY : FC_ERROR_PTX_REJECTED;
+    return status;
 }
 
 /* --------------------------------------------------------------------------------------------- opening and closing */

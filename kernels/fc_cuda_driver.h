@@ -156,6 +156,7 @@ static const struct {
     {223, "CUDA_DISABLE_PTX_JIT is set in the environment: unset it, the kernels are PTX"},
     {700, "a kernel touched memory it does not own; nothing works in this process any more, restart it"},
     {701, "too many threads for the registers of this kernel; fc_cuda_kernel_info tells its max_threads"},
+    {716, "a kernel was given a pointer that is not aligned; nothing works in this process any more, restart it"},
     {719, "a kernel died; nothing works in this process any more, restart it"},
     {802, "the driver is not ready yet: is nvidia-persistenced or the fabric manager still starting?"},
     {803, "the kernel module and the driver library are of different releases: reboot, or reinstall the driver"},

@@ -144,7 +144,9 @@ def test_222_says_which_isa_the_ptx_is_and_which_the_driver_reads(workshop: Work
     result = host.run("fails", FC_TEST_FAIL="cuModuleLoadDataEx=222")
     assert result.status == 8
     assert "CUDA error 222, CUDA_ERROR_UNSUPPORTED_PTX_VERSION" in result.output
-    assert "PTX ISA 7.8 for sm_37; driver for CUDA 11.4; device 0: Test K80 #0, compute capability 3.7" in result.output
+    assert (
+        "PTX ISA 7.8 for sm_37\n  driver for CUDA 11.4; device 0: Test K80 #0, compute capability 3.7" in result.output
+    )
     assert "newer than this driver, which reads PTX ISA 7.4 at most; rebuild with CUDA 11.4 or older" in result.output
     assert result.left == CLEAN
 
@@ -170,6 +172,12 @@ def test_a_log_longer_than_its_buffer_is_cut_not_overrun(checked: Host) -> None:
     result = checked.run("fails", FC_TEST_FAIL="cuModuleLoadDataEx=218", FC_TEST_JIT_LOG="x" * 10_000)
     assert (result.code, result.status) == (0, 8), result.errors
     assert 2000 < result.output.count("x") < 2100
+
+
+def test_text_without_a_version_prints_no_empty_isa(workshop: Workshop) -> None:
+    result = workshop.host("no-version", workshop.header("hello .entry x\n")).run("fails")
+    assert "status 8 cuda 200" in result.output
+    assert "PTX ISA" not in result.output
 
 
 @pytest.mark.parametrize(
