@@ -79,9 +79,9 @@ class ArrayText:
         return line if re.fullmatch(r"[ \t]*,[ \t]*", line) else f"{self.indent(entry)}, "
 
     def splice(self, *edits: tuple[int, int, str]) -> str:
-        """The text with spans replaced."""
+        """The text with spans replaced; of two insertions at one place the first given comes first."""
         text = self.text
-        for start, end, new in sorted(edits, reverse=True):
+        for start, end, new in sorted(edits, key=lambda edit: edit[0])[::-1]:
             text = text[:start] + new + text[end:]
         return text
 
