@@ -181,8 +181,7 @@ static fc_status load_module(fc_cuda *cuda, const char *ptx, fc_error *error)
     log[sizeof log - 1] = '\0';
 
     const fc_device_info *info = &cuda->info;
-    const int major = info->driver_version / 1000;
-    const int minor = info->driver_version % 1000 / 10;
+    const int major = info->driver_version / 1000, minor = info->driver_version % 1000 / 10;
     const span isa = word_after(ptx, ".version");
     const span target = word_after(ptx, ".target");
     const fc_status status = code == CUDA_OUT_OF_MEMORY ? FC_ERROR_OUT_OF_MEMORY : FC_ERROR_PTX_REJECTED;
