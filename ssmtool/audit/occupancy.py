@@ -112,6 +112,29 @@ def occupancy_rows(
     return tuple(_row(by_name[launch.kernel], launch, limits) for launch in launches if launch.kernel in by_name)
 
 
+def occupancy_table(rows: Iterable[OccupancyRow], limits: Limits = GK210) -> dict[str, object]:
+    """Title, columns and rows for a report."""
+    return {
+        "title": f"Occupancy of one {limits.name} multiprocessor",
+        "columns": ("kernel", "grid", "block", "registers", "shared", "blocks", "warps", "occupancy", "limit", "waves"),
+        "rows": [
+            (
+                row.launch.kernel,
+                " x ".join(str(size) for size in row.launch.grid),
+                str(row.launch.block),
+                str(row.registers),
+                str(row.shared_bytes),
+                str(row.occupancy.blocks),
+                f"{row.occupancy.warps}/{limits.warps}",
+                f"{row.occupancy.fraction:.0%}",
+                row.occupancy.limiter,
+                "does not launch" if row.waves is None else f"{row.waves:.2f}",
+            )
+            for row in rows
+        ],
+    }
+
+
 def _row(resources: Resources, launch: Launch, limits: Limits) -> OccupancyRow:
     shared = resources.shared_bytes + launch.dynamic_shared_bytes
     result = occupancy(resources.registers, launch.block, shared, limits)
