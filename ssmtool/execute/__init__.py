@@ -1,0 +1,1 @@
+"""Run PTX on the CPU: the executor, its numerics and its checkers."""
