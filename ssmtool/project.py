@@ -55,6 +55,25 @@ class ModuleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.constant or "FC_PTX_" + re.sub(r"\W", "_", self.name).upper()
 
 
+class BudgetSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Limits of `ssmtool audit-ptx` for the kernels whose names fit the shell pattern `kernel`; None is no limit.
+
+    `local_bytes`: declared by `.local`; `local_instructions`: loads and stores of local memory in the text;
+    `executed_local`: those on paths that the assumptions leave; `registers`, `frame_bytes` and `spill_bytes`: what ptxas
+    gives the kernel; `shared_bytes`: static shared memory; `contractible`: products that ptxas may fuse into an add.
+    """
+
+    kernel: str
+    local_bytes: int | None = None
+    local_instructions: int | None = None
+    executed_local: int | None = None
+    registers: int | None = None
+    frame_bytes: int | None = None
+    spill_bytes: int | None = None
+    shared_bytes: int | None = None
+    contractible: int | None = None
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The `[tool.ssmtool]` table. Field comments are the settings reference."""
 
@@ -78,6 +97,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compile_timeout: float = 300.0
     # Newest PTX ISA the driver of the target machine loads. R470, the last driver for Kepler, stops at 7.4.
     max_ptx_isa: str = "7.4"
+    # What `ssmtool audit-ptx` takes parameters to be: "KERNEL.PARAMETER" = integer, KERNEL a shell pattern.
+    assume: dict[str, int] = {}
+    # Limits that fail `ssmtool audit-ptx`, by kernel.
+    budget: tuple[BudgetSettings, ...] = ()
+    # What each kernel's numbers were when last accepted; worse fails, `--update-baseline` writes it.
+    baseline: str = "generated/audit-baseline.json"
 
 
 class Project(msgspec.Struct, frozen=True):

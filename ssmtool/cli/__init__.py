@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "toolchain": ("toolchain", "Show the compilers in reach, or install the embedded one."),
     "build": ("build", "Compile the kernels, regenerate the PTX header, sync the loader."),
     "registry": ("registry", "Check that source, PTX, header and loader agree on the kernels."),
+    "audit-ptx": ("audit_ptx", "Find local memory by path, and what each kernel costs."),
 }
 
 

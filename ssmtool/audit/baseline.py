@@ -1,0 +1,135 @@
+"""The ratchet: each kernel's numbers when last accepted. Worse fails, better asks to be written down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from ssmtool.audit.budgets import WORDS, measured
+from ssmtool.audit.result import AuditResult, KernelAudit
+from ssmtool.errors import ProductError
+from ssmtool.files import read_bytes, write_atomic
+from ssmtool.findings import Finding, Outcome, Severity, Skip
+from ssmtool.toolchain.ptxas_report import Resources
+
+FORMAT = 1
+UPDATE = "ssmtool audit-ptx --update-baseline"
+# Of the numbers of budgets; `barriers`, `instructions` and more are shown by --compare but are not a ratchet: they trade
+# against each other.
+
+
+class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The committed file. `ptxas` is the release whose numbers are in it, if any; `assume` what was assumed."""
+
+    format: int
+    kernels: dict[str, dict[str, int]]
+    assume: dict[str, dict[str, int]] = {}
+    ptxas: str | None = None
+
+
+def make_baseline(result: AuditResult, resources: Mapping[str, Resources], ptxas: str | None) -> Baseline:
+    """Today's numbers."""
+    return Baseline(
+        FORMAT,
+        {kernel.name: measured(kernel, resources.get(kernel.name)) for kernel in result},
+        {kernel.name: dict(kernel.path.assumed) for kernel in result if kernel.path.assumed},
+        ptxas if resources else None,
+    )
+
+
+def write_baseline(path: Path, baseline: Baseline) -> bool:
+    """Write the file, whole; True if it changed."""
+    data = msgspec.json.encode(baseline, order="sorted")
+    return write_atomic(path, msgspec.json.format(data, indent=2) + b"\n")
+
+
+def read_baseline(path: Path, shown: str) -> Baseline | None:
+    """The file; None when there is none yet. Raises ProductError when it is damaged or of another format."""
+    if not path.exists():
+        return None
+    try:
+        baseline = msgspec.json.decode(read_bytes(path), type=Baseline)
+    except msgspec.MsgspecError as error:
+        raise ProductError(f"is no baseline ({error})", path=shown, hint=UPDATE) from None
+    if baseline.format != FORMAT:
+        raise ProductError(f"has format {baseline.format}; this ssmtool reads {FORMAT}", path=shown, hint=UPDATE)
+    return baseline
+
+
+def check_baseline(
+    baseline: Baseline, result: AuditResult, resources: Mapping[str, Resources], ptxas: str | None, shown: str
+) -> Outcome:
+    """Today's numbers against the accepted ones.
+
+    Numbers of another ptxas release, or under other assumptions, are not comparable: those are skipped, loudly.
+    """
+    outcome = Outcome()
+    comparable_ptxas = baseline.ptxas == ptxas
+    if baseline.ptxas is not None and resources and not comparable_ptxas:
+        outcome.skips.append(
+            Skip("ptxas numbers of the baseline", f"made by {baseline.ptxas}, here is {ptxas}", UPDATE)
+        )
+    for kernel in result:
+        old = baseline.kernels.get(kernel.name)
+        if old is None:
+            outcome.findings.append(_finding(kernel, "new", Severity.NOTE, "is not in the baseline yet", shown))
+            continue
+        new = measured(kernel, resources.get(kernel.name) if comparable_ptxas else None)
+        if baseline.assume.get(kernel.name, {}) != dict(kernel.path.assumed):
+            outcome.skips.append(
+                Skip(
+                    f"{kernel.name}: executed_local of the baseline",
+                    f"accepted with {_words(baseline.assume.get(kernel.name, {}))}, now {_words(kernel.path.assumed)}",
+                    UPDATE,
+                )
+            )
+            new.pop("executed_local")
+        _compare(outcome, kernel, old, new, shown)
+    for name in baseline.kernels:
+        if result.kernel(name) is None:
+            outcome.findings.append(
+                Finding(
+                    "audit/baseline-gone",
+                    Severity.NOTE,
+                    f"{name} is in the baseline but no longer in the PTX",
+                    kernel=name,
+                    path=shown,
+                    fix=UPDATE,
+                )
+            )
+    return outcome
+
+
+def _words(assumed: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in assumed.items()) or "nothing assumed"
+
+
+def _compare(outcome: Outcome, kernel: KernelAudit, old: Mapping[str, int], new: Mapping[str, int], shown: str) -> None:
+    for name in WORDS:
+        if name not in old or name not in new or old[name] == new[name]:
+            continue
+        change = f"{WORDS[name]}: {old[name]} -> {new[name]}"
+        if new[name] > old[name]:
+            outcome.findings.append(
+                _finding(kernel, "worse", Severity.ERROR, f"worse than the baseline: {change}", shown)
+            )
+        else:
+            outcome.findings.append(
+                _finding(kernel, "better", Severity.NOTE, f"better than the baseline: {change}", shown)
+            )
+
+
+def _finding(kernel: KernelAudit, rule: str, severity: Severity, message: str, shown: str) -> Finding:
+    worse = rule == "worse"
+    return Finding(
+        rule=f"audit/baseline-{rule}",
+        severity=severity,
+        message=message,
+        kernel=kernel.name,
+        path=kernel.input if worse else shown,
+        line=kernel.shown_line if worse else None,
+        effect="the kernel costs more than the version that was accepted" if worse else None,
+        fix=f"ssmtool audit-ptx --explain {kernel.name}" if worse else UPDATE,
+    )

@@ -1,0 +1,197 @@
+"""The audit of every kernel of a list of inputs: counts, paths, and what the front end did not know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ssmtool.audit.assumptions import Assumed, Assumption, Parameters, resolve
+from ssmtool.audit.counts import Counts, callee, count
+from ssmtool.audit.flow import Flow
+from ssmtool.audit.inputs import Input
+from ssmtool.audit.localmemory import LocalAccess, local_accesses
+from ssmtool.audit.paths import PathAnalysis, PathCounts
+from ssmtool.audit.result import AuditResult, CalledFunction, KernelAudit
+from ssmtool.findings import Finding, Severity
+from ssmtool.ptx import Function, Module
+
+# Unknown instructions named one by one; the rest are counted.
+_NAMED = 20
+
+
+def audit(inputs: Sequence[Input], assumptions: Iterable[Assumption] = ()) -> AuditResult:
+    """Audit every kernel. Raises SsmtoolError for an assumption that fits nothing, PtxSyntaxError for damaged text."""
+    result = AuditResult()
+    parameters: dict[str, Parameters] = {}
+    for each in inputs:
+        for function in each.module.entries:
+            parameters.setdefault(function.name, Parameters.of(function, each.parameters))
+    assumed = resolve(assumptions, parameters)
+    for each in inputs:
+        callees = _Callees(each.module)
+        for function in each.module.entries:
+            names = Parameters.of(function, each.parameters)
+            result.kernels.append(_kernel(each, function, names, assumed[function.name], callees))
+        result.outcome.extend(_unknown(each))
+    _local_findings(result, {each.name: each for each in inputs})
+    return result
+
+
+def analysis_of(each: Input, function: Function, assumptions: Iterable[Assumption]) -> PathAnalysis:
+    """The path analysis of one entry, for a listing or a graph."""
+    names = Parameters.of(function, each.parameters)
+    assumed = resolve(assumptions, {function.name: names})[function.name]
+    return PathAnalysis(Flow(function), assumed, _shown_names(names))
+
+
+def _shown_names(names: Parameters) -> dict[str, str]:
+    return {variable.name: names.shown(index) for index, variable in enumerate(names.variables)}
+
+
+def _kernel(each: Input, function: Function, names: Parameters, assumed: Assumed, callees: _Callees) -> KernelAudit:
+    accesses = local_accesses(function)
+    counts = count(function, accesses)
+    analysis: PathAnalysis | None = None
+    if assumed or accesses:
+        analysis = PathAnalysis(Flow(function), assumed, _shown_names(names))
+        path = analysis.counts(accesses, each.module.files)
+    else:
+        # Nothing assumed and no local traffic: no path can have any.
+        path = PathCounts({}, counts.instructions, 0, 0, 0, 0, ())
+    called: tuple[CalledFunction, ...] = ()
+    elsewhere = False
+    if counts.calls:
+        called, elsewhere = callees.reached(function, analysis)
+    return KernelAudit(
+        input=each.name,
+        name=function.name,
+        line=function.line,
+        parameters=names.names,
+        counts=counts,
+        path=path,
+        called=called,
+        calls_elsewhere=elsewhere,
+        shown_line=each.place(function.line)[0],
+    )
+
+
+class _Callees:
+    """The `.func`s of a module, with their counts and what they call in turn."""
+
+    def __init__(self, module: Module) -> None:
+        self._functions: Mapping[str, Function] = {function.name: function for function in module.functions}
+        self._aliases = module.aliases
+        self._counts: dict[str, tuple[Counts, tuple[LocalAccess, ...]]] = {}
+
+    def reached(self, function: Function, analysis: PathAnalysis | None) -> tuple[tuple[CalledFunction, ...], bool]:
+        """Functions that `function` may run, and whether it may run others. One that is only called from dead blocks
+        is marked as not executed.
+        """
+        everything, elsewhere = self._closure(function, None)
+        live = everything if analysis is None else self._closure(function, analysis)[0]
+        found = []
+        for name in everything:
+            counts, _ = self._count(name)
+            found.append(
+                CalledFunction(name, counts.local_bytes, counts.local_loads, counts.local_stores, name in live)
+            )
+        return tuple(found), elsewhere
+
+    def _closure(self, function: Function, analysis: PathAnalysis | None) -> tuple[dict[str, None], bool]:
+        """Functions that may run, and whether others may. A call through a register may run any of this text."""
+        names, elsewhere = self._called(function, analysis)
+        found: dict[str, None] = {}
+        work = list(names)
+        while work:
+            name = work.pop()
+            if name in found:
+                continue
+            found[name] = None
+            more, outside = self._called(self._functions[name], None)
+            elsewhere = elsewhere or outside
+            work.extend(more)
+        return found, elsewhere
+
+    def _called(self, function: Function, analysis: PathAnalysis | None) -> tuple[list[str], bool]:
+        names: list[str] = []
+        elsewhere = False
+        for index, opcode in enumerate(function.opcodes):
+            if not opcode.startswith("call") or (analysis is not None and not analysis.executed(index)):
+                continue
+            name = callee(function, index)
+            if name is None:
+                names += [each.name for each in self._functions.values() if each.kind == "func"]
+                elsewhere = True
+            elif (name := self._aliases.get(name, name)) in self._functions:
+                names.append(name)
+            else:
+                elsewhere = True
+        return names, elsewhere
+
+    def _count(self, name: str) -> tuple[Counts, tuple[LocalAccess, ...]]:
+        if name not in self._counts:
+            function = self._functions[name]
+            accesses = local_accesses(function)
+            self._counts[name] = (count(function, accesses), accesses)
+        return self._counts[name]
+
+
+def _unknown(each: Input) -> list[Finding]:
+    """What the front end kept as it is without knowing it."""
+    findings = [
+        Finding(
+            rule="audit/unknown-ptx",
+            severity=Severity.WARNING,
+            message=f"not known to ssmtool, kept as it is: {' '.join(unknown.text.split())[:80]}",
+            path=each.name,
+            line=each.place(unknown.line, unknown.column)[0],
+            column=each.place(unknown.line, unknown.column)[1],
+            effect="its cost and its effect on paths are not in the numbers; registers it names count as changed",
+        )
+        for unknown in each.module.unknown[:_NAMED]
+    ]
+    more = len(each.module.unknown) - _NAMED
+    if more > 0:
+        message = f"{more} more instructions or directives that ssmtool does not know"
+        findings.append(Finding("audit/unknown-ptx", Severity.WARNING, message, path=each.name))
+    return findings
+
+
+def _local_findings(result: AuditResult, inputs: Mapping[str, Input]) -> None:
+    """Local traffic on a path that may be executed, as a warning each kernel; limits on it are budgets' business."""
+    for kernel in result.kernels:
+        loads, stores = kernel.path_local
+        if kernel.calls_elsewhere:
+            result.outcome.findings.append(
+                Finding(
+                    rule="audit/calls-elsewhere",
+                    severity=Severity.NOTE,
+                    message="calls code that is not in this text, or that is chosen at run time",
+                    kernel=kernel.name,
+                    path=kernel.input,
+                    line=inputs[kernel.input].place(kernel.line)[0],
+                    effect="local memory used there is not in the numbers",
+                )
+            )
+        if not loads + stores:
+            continue
+        first = next((access for access in kernel.path.accesses if access.executed), None)
+        words = f"{loads} ld.local + {stores} st.local"
+        if kernel.path.assumed:
+            words += " with " + ", ".join(f"{name} = {value}" for name, value in kernel.path.assumed.items())
+        guard = first.guarding if first else None
+        place = inputs[kernel.input].place(*((first.line, first.column) if first else (kernel.line, None)))
+        where = f"; from {first.source}" if first and first.source else ""
+        when = f"; runs when {guard.condition} (line {guard.line})" if guard else ""
+        result.outcome.findings.append(
+            Finding(
+                rule="audit/local-traffic",
+                severity=Severity.WARNING,
+                message=f"local memory on a path that may be executed: {words}{where}{when}",
+                kernel=kernel.name,
+                path=kernel.input,
+                line=place[0],
+                column=place[1],
+                effect="each of these goes through L1 to device memory unless ptxas promotes it to registers",
+                fix=f"ssmtool audit-ptx --explain {kernel.name}",
+            )
+        )

@@ -1,0 +1,138 @@
+"""The audit for people: one table at a glance, and the same table for markdown reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ssmtool.audit.compare import KernelChange
+from ssmtool.audit.paths import PlacedAccess
+from ssmtool.audit.result import AuditResult, KernelAudit
+from ssmtool.report.console import console
+
+COLUMNS = (
+    "kernel",
+    "instr",
+    "depot",
+    "ld+st.local",
+    "on the path",
+    "bar",
+    "shfl",
+    "atom",
+    "branch",
+    "approx",
+    "mul->add",
+    "float",
+    "address",
+)
+
+
+def row(kernel: KernelAudit) -> tuple[str, ...]:
+    """One kernel's cells, in the order of COLUMNS."""
+    counts = kernel.counts
+    loads, stores = kernel.static_local
+    path_loads, path_stores = kernel.path_local
+    return (
+        kernel.name,
+        str(counts.instructions),
+        f"{kernel.local_bytes} B",
+        f"{loads}+{stores}",
+        f"{path_loads}+{path_stores}",
+        str(counts.barriers),
+        str(counts.shuffles),
+        str(counts.atomics),
+        str(counts.conditional_branches),
+        str(counts.approximate),
+        str(counts.contractible),
+        str(counts.mix.get("floating point", 0)),
+        str(counts.mix.get("address arithmetic", 0)),
+    )
+
+
+def table_json(result: AuditResult) -> dict[str, Any]:
+    """The table as report formats take it."""
+    return {"title": "Kernels", "columns": list(COLUMNS), "rows": [list(row(kernel)) for kernel in result]}
+
+
+def sentence(kernel: KernelAudit) -> str:
+    """Local memory of one kernel in words: `declared 12 bytes, executed path 0 ld.local + 0 st.local`."""
+    loads, stores = kernel.path_local
+    text = f"declared {kernel.local_bytes} bytes, executed path {loads} ld.local + {stores} st.local"
+    if kernel.path.assumed:
+        text += " (" + ", ".join(f"{name} = {value}" for name, value in kernel.path.assumed.items()) + ")"
+    return text
+
+
+def print_audit(result: AuditResult) -> None:
+    """The table, then a sentence for each kernel that declares or touches local memory or that something is assumed of."""
+    print_table("", COLUMNS, [row(kernel) for kernel in result], marked=_marked(result))
+    for kernel in result:
+        if kernel.local_bytes or any(kernel.static_local) or kernel.path.assumed:
+            console().print(f"{kernel.name}: {sentence(kernel)}", markup=False, soft_wrap=True)
+            for access in kernel.path.accesses:
+                if access.executed:
+                    console().print(f"  {_access(access)}", markup=False, soft_wrap=True)
+
+
+def _access(access: PlacedAccess) -> str:
+    words = f"line {access.line}: {access.text}"
+    if access.generic:
+        words += "  (through a generic address)"
+    if access.source:
+        words += f"  {access.source}"
+    if access.guarding:
+        words += f"  when {access.guarding.condition} (branch at line {access.guarding.line})"
+    return words
+
+
+def _marked(result: AuditResult) -> list[str]:
+    styles = []
+    for kernel in result:
+        declared = kernel.local_bytes or any(kernel.static_local)
+        styles.append("bold red" if any(kernel.path_local) else "yellow" if declared else "")
+    return styles
+
+
+def print_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, marked: Sequence[str] = ()
+) -> None:
+    """A plain table, first column to the left and numbers to the right; `marked` are styles of rows."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, title_justify="left", box=box.SIMPLE, pad_edge=False)
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index == 0 else "right", no_wrap=True)
+    for number, cells in enumerate(rows):
+        table.add_row(*(Text(cell) for cell in cells), style=marked[number] if number < len(marked) else "")
+    target = console()
+    target.print(table)
+
+
+def comparison_table(changes: Sequence[KernelChange]) -> dict[str, Any]:
+    """Before and after as report formats take it; unchanged kernels in one row each, with no numbers."""
+    return {
+        "title": "Before and after",
+        "columns": ["kernel", "instructions", "depot", "local on the path", "change", "why"],
+        "rows": [_change_row(change) for change in changes],
+    }
+
+
+def _change_row(change: KernelChange) -> list[str]:
+    before, after = change.before, change.after
+
+    def both(number: Callable[[KernelAudit], int]) -> str:
+        old = "-" if before is None else str(number(before))
+        new = "-" if after is None else str(number(after))
+        return new if old == new else f"{old} -> {new}"
+
+    verdict = "new" if before is None else "gone" if after is None else "changed" if change.changed else "same"
+    return [
+        change.kernel,
+        both(lambda kernel: kernel.counts.instructions),
+        both(lambda kernel: kernel.local_bytes),
+        both(lambda kernel: sum(kernel.path_local)),
+        verdict,
+        "; ".join(change.reasons) if change.before and change.after else "",
+    ]
