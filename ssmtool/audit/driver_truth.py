@@ -24,8 +24,9 @@ _LINE = re.compile(r"line (\d+); (?:error|fatal)\s*: (.*)")
 class DriverResources(msgspec.Struct, frozen=True):
     """One kernel, as cuFuncGetAttribute tells it.
 
-    `local_bytes` (LOCAL_SIZE_BYTES) are per thread; `shared_bytes` are the static ones of a block; `ptx_version` 74 is
-    PTX ISA 7.4, `binary_version` 37 the architecture of the machine code.
+    `local_bytes` (LOCAL_SIZE_BYTES) are per thread; `shared_bytes` are the static ones of a block. `binary_version` is
+    the architecture of the machine code, 90 for sm_90; `ptx_version` that of the PTX's `.target`, 37, and not its
+    `.version`: an H200 says 37 and 90 for our header.
     """
 
     local_bytes: int

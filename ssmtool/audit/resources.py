@@ -60,7 +60,8 @@ class KernelTiers:
         if self.estimate is not None and self.truth is not None:
             local = self.truth.local_bytes
             if bool(local) != self.estimate.has_local_memory:
-                words.append(f"ptxas says {self.estimate.stack_bytes} bytes of frame, the driver {local}")
+                made_for = f"for sm_{self.truth.binary_version}"
+                words.append(f"ptxas says {self.estimate.stack_bytes} bytes of frame, the driver {local} {made_for}")
         return "; ".join(words) or None
 
 

@@ -115,7 +115,9 @@ def test_a_driver_without_a_gpu_is_a_skip(driver: Make) -> None:
 
 
 def test_ptx_newer_than_the_driver_is_a_skip_not_a_fault_of_the_product(driver: Make) -> None:
-    assert _skip(driver(load=222)).reason == "CUDA_ERROR_UNSUPPORTED_PTX_VERSION (222)"
+    log = "ptxas application ptx input, line 9; fatal   : Unsupported .version 99.0; current version is '9.0'"
+    reason = _skip(driver(load=222, log=log)).reason
+    assert reason == f"CUDA_ERROR_UNSUPPORTED_PTX_VERSION (222): {log}"
 
 
 def test_ptx_for_a_newer_gpu_is_a_skip_too(driver: Make) -> None:

@@ -118,14 +118,14 @@ def _tiers(estimate: Resources | None, truth: DriverResources | None, capability
 
 
 def test_the_driver_contradicting_ptxas_is_remarked_on() -> None:
-    truth = DriverResources(8, 30, 0, 0, 1024, 74, 37)
+    truth = DriverResources(8, 30, 0, 0, 1024, 37, 37)
     tiers = _tiers(Resources("k", "sm_37", 32, 0, 0, 0), truth, (3, 7))
-    assert tiers.kernels[0].remark == "ptxas says 0 bytes of frame, the driver 8"
+    assert tiers.kernels[0].remark == "ptxas says 0 bytes of frame, the driver 8 for sm_37"
     assert tiers.truth_is_for_target
 
 
 def test_truth_from_another_gpu_is_not_called_the_targets() -> None:
-    truth = DriverResources(0, 30, 0, 0, 1024, 74, 90)
+    truth = DriverResources(0, 30, 0, 0, 1024, 37, 90)
     tiers = _tiers(None, truth, (9, 0))
     assert not tiers.truth_is_for_target
     assert "sm_90" in str(tiers.table()["title"])
