@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import tempfile
 from pathlib import Path
 
 from ssmtool.errors import ProductError, SsmtoolError
@@ -61,6 +60,9 @@ def write_atomic(path: Path, data: bytes) -> bool:
     A file that already holds `data` is not touched, so its time stamp does not send `make` round again. A link is
     followed, and the old file's permission bits are kept. Raises SsmtoolError when the folder or disk refuses.
     """
+    # Imported here: with all that it pulls in it would cost every command 5 ms, and `build --check` writes nothing.
+    import tempfile
+
     path = Path(os.path.realpath(path))
     try:
         if path.read_bytes() == data:
