@@ -17,8 +17,8 @@ from ssmtool.csource.preprocess import host_environment, preprocess
 DRIVER_NOT_FOUND = "CUDA_ERROR_NOT_FOUND: named symbol not found"
 DRIVER_NULL_NAME = "CUDA_ERROR_INVALID_VALUE: invalid argument"
 
-# The format that fc_cuda.c prints a missing kernel with.
-_OWN_FORMAT = b'"%s, name %d of %d (index %d), %s"'
+# Part of the format that fc_cuda.c prints a missing kernel with.
+_OWN_FORMAT = b"name %d of %d (index %d)"
 # X(FC_SIGMOID, fc_sigmoid, 2)
 _CONSTANT_ROW = re.compile(r"\w+\s*\(\s*\w+\s*,\s*(\w+)\s*,\s*\d+\s*\)")
 
@@ -83,8 +83,7 @@ def count_message(names: Sequence[str], count: int) -> str:
     """What `fc_cuda.c` says when its count is not the length of its array."""
     first = f"the loader's count is wrong: fc_load_functions is told {count} names, ssm_names holds {len(names)}"
     if count < len(names):
-        left_out = _listed(names[max(count, 0) :])
-        return f"{first}{left_out}\n  are the ones left out\n  run: ssmtool registry --fix"
+        first += f"\n  left out{_listed(names[max(count, 0) :])}"
     return f"{first}\n  run: ssmtool registry --fix"
 
 

@@ -1,0 +1,255 @@
+"""`ssmtool registry` as its users run it, on the product and on projects of other shapes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from conftest import Run, snapshot
+
+from ssmtool.build.entries import record_entries
+from ssmtool.cli import main
+from ssmtool.header import CompilerRecord, HeaderModule, ModuleRecord, render_header, sha256
+from ssmtool.report.console import console
+
+LOADER = "kernels/fc_cuda.c"
+SIGMOID = '    "fc_sigmoid",\n'
+
+
+@pytest.fixture(autouse=True)
+def _own_console() -> None:
+    """The console keeps the stdout it was made with; click's runner gives every command a new one."""
+    if hasattr(console, "cache_clear"):
+        console.cache_clear()
+
+
+def edit(path: Path, old: str, new: str) -> bytes:
+    """Replace the first `old`; the bytes from before."""
+    before = path.read_bytes()
+    assert old.encode() in before
+    path.write_bytes(before.replace(old.encode(), new.encode(), 1))
+    return before
+
+
+def header_module(constant: str, source: str, names: list[str]) -> HeaderModule:
+    entries = "".join(f".visible .entry {name}(\n)\n{{\n\tret;\n}}\n" for name in names)
+    ptx = f".version 7.4\n.target sm_37\n.address_size 64\n{entries}"
+    record = ModuleRecord(
+        constant=constant,
+        source=source,
+        source_sha256="0" * 64,
+        includes={},
+        flags=(),
+        compiler=CompilerRecord("nvrtc", "11.4.152"),
+        ptx_isa="7.4",
+        target="sm_37",
+        entries=record_entries(ptx, {}),
+        ptx_sha256=sha256(ptx),
+    )
+    return HeaderModule(record, ptx)
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Path:
+    """A project with two modules in one loader, and a third without a loader."""
+    names = {"one": ["a", "b"], "two": ["c", "d"], "three": ["e"]}
+    for module, kernels in names.items():
+        text = "".join(f'extern "C" __global__ void {name}(int x) {{}}\n' for name in kernels)
+        (tmp_path / f"{module}.cu").write_text(text)
+    modules = tuple(header_module(f"PTX_{name.upper()}", f"{name}.cu", kernels) for name, kernels in names.items())
+    (tmp_path / "ptx.h").write_bytes(render_header("ptx.h", modules))
+    (tmp_path / "load.cpp").write_bytes(
+        b'static const char *one[] = {"a", "b"};\r\nstatic const char *two[] = {"c", "d"};\r\n'
+        b"bool start() { return load(one, 2) && load(two, 2); }\r\n"
+    )
+    settings = 'header = "ptx.h"\n'
+    for module in names:
+        settings += f'[[module]]\nsource = "{module}.cu"\nconstant = "PTX_{module.upper()}"\n'
+        if module != "three":
+            settings += f'[module.loader]\npath = "load.cpp"\narray = "{module}"\nfunction = "load"\n'
+    (tmp_path / "ssmtool.toml").write_text(settings)
+    return tmp_path
+
+
+def test_the_product_climbs_all_rungs(product: Path, run: Run) -> None:
+    before = snapshot(product)
+    ran = run(product, "registry", "--fix")
+    assert ran.code == 0
+    assert ran.out.rstrip().endswith("ok: ssm_gated_delta: 15 of 15 kernels load")
+    assert ran.out.count("yes") == 30
+    assert snapshot(product) == before
+
+
+def test_a_deleted_name_is_restored_to_the_byte(product: Path, run: Run) -> None:
+    before = edit(product / LOADER, SIGMOID, "")
+    ran = run(product, "registry")
+    assert ran.code == 1
+    assert "registry/symbol-without-name" in ran.out
+    assert "fc_sigmoid" in ran.out
+    assert "mend it: ssmtool registry --fix" in ran.out
+    fixed = run(product, "registry", "--fix")
+    assert fixed.code == 0
+    assert f"{LOADER}: fc_sigmoid added at index 3" in fixed.out
+    assert (product / LOADER).read_bytes() == before
+
+
+def test_a_loader_with_crlf_keeps_it(product: Path, run: Run) -> None:
+    path = product / LOADER
+    before = path.read_bytes().replace(b"\n", b"\r\n")
+    path.write_bytes(before.replace(SIGMOID.replace("\n", "\r\n").encode(), b"", 1))
+    assert run(product, "registry", "--fix").code == 0
+    assert path.read_bytes() == before
+
+
+def test_a_sixteenth_kernel_is_walked_through_three_steps(product: Path, run: Run) -> None:
+    with (product / "kernels/ssm_gated_delta.cu").open("a") as source:
+        source.write('extern "C" __global__ void fc_new(float *x) { x[0] = 0.0f; }\n')
+    before = snapshot(product)
+    ran = run(product, "registry", "--fix")
+    assert ran.code == 1
+    assert "step 1 of 3, defined in the source: done" in ran.out
+    assert "mend it: ssmtool build" in ran.out
+    assert "raises the count on line" in ran.out
+    assert snapshot(product) == before, "a name the header lacks would stop the loader"
+
+
+def test_json_carries_verdict_ladder_and_simulation(product: Path, run: Run) -> None:
+    edit(product / LOADER, SIGMOID, "")
+    data = run(product, "registry", "--format", "json").json
+    assert (data["verdict"], data["exit_code"]) == ("wrong", 1)
+    (module,) = data["modules"]
+    assert module["simulation"]["message"]
+    row = next(row for row in module["kernels"] if row["kernel"] == "fc_sigmoid")
+    assert row["ptx_index"] == 3
+    assert row["loader_index"] is None
+    assert row["loads"] is False
+    assert module["loader"]["count"]["value"] == 15
+    fixed = run(product, "registry", "--fix", "--format", "json").json
+    assert fixed["fixes"] == [{"path": LOADER, "edits": ["fc_sigmoid added at index 3"]}]
+    assert fixed["verdict"] == "ok"
+
+
+def test_quiet_is_silent_when_all_is_well(product: Path) -> None:
+    result = CliRunner().invoke(main, ["-q", "-C", str(product), "registry"])
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_each_module_has_its_ladder_and_a_missing_loader_is_no_pass(two: Path, run: Run) -> None:
+    ran = run(two, "registry")
+    assert ran.code == 0
+    for module in ("one", "two", "three"):
+        assert f"{module}.cu -> ptx.h: PTX_{module.upper()}" in ran.out
+    assert "skipped: registry of three: the settings name no loader" in ran.out
+    assert ran.out.rstrip().endswith("three: 1 kernels, no loader checked; 1 skipped")
+
+
+def test_two_modules_of_one_loader_are_fixed_in_one_write(two: Path, run: Run) -> None:
+    path = two / "load.cpp"
+    before = path.read_bytes()
+    path.write_bytes(before.replace(b'"a", "b"', b'"a"').replace(b'"c", "d"', b'"c"').replace(b"one, 2", b"one, 1"))
+    ran = run(two, "registry", "--fix")
+    assert ran.code == 0
+    assert path.read_bytes() == before
+
+
+def test_a_refused_fix_is_said_and_exits_1(two: Path, run: Run) -> None:
+    edit(two / "load.cpp", '"a", "b"', '"b", "a"')
+    before = snapshot(two)
+    ran = run(two, "registry", "--fix")
+    assert ran.code == 1
+    assert "registry/wrong-order" in ran.out
+    assert "skipped: fix of load.cpp: left as it is: " in ran.out
+    assert snapshot(two) == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "message"),
+    [
+        ("static const char *one[]", "static const char *uno[]", 2, "has no array one"),
+        ("static const char *two[]", "static const char *one[]", 2, "2 arrays named one"),
+        ("load(one, 2)", "load(one, 2) && load(one, 2)", 2, "2 times"),
+        ("load(one, 2)", "start_all()", 2, "calls load, but not with one"),
+        ('"a", "b"', "first, second", 2, "not a plain string"),
+        ('"a"', '"a\0"', 1, "NUL byte"),
+    ],
+)
+def test_a_loader_that_cannot_be_read_is_one_error_and_stays(
+    two: Path, run: Run, old: str, new: str, code: int, message: str
+) -> None:
+    edit(two / "load.cpp", old, new)
+    before = snapshot(two)
+    for arguments in (["registry"], ["registry", "--fix"]):
+        ran = run(two, *arguments)
+        assert ran.code == code
+        assert ran.err.startswith("error: load.cpp")
+        assert message in ran.err
+        assert ran.err.count("error:") == 1
+        assert ran.out == ""
+    machine = run(two, "registry", "--format", "json")
+    assert message in machine.json["error"]["message"]
+    assert machine.json["exit_code"] == machine.code == code
+    assert snapshot(two) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code", "message"),
+    [
+        ("load.cpp", None, 2, "load.cpp: no such file"),
+        ("one.cu", None, 2, "one.cu: no such file"),
+        ("ptx.h", None, 2, "ptx.h: no such file"),
+        ("ptx.h", b"int x;", 2, "provenance block is missing"),
+        ("one.cu", b"", 2, "defines no __global__ function"),
+        ("one.cu", "int x;".encode("utf-16"), 1, "UTF-16"),
+        ("load.cpp", "int x;".encode("utf-16"), 1, "UTF-16"),
+        ("ssmtool.toml", b'header = "ptx.h"\n', 2, "the settings name no"),
+    ],
+)
+def test_a_missing_or_wrong_file_is_one_error(
+    two: Path, run: Run, name: str, content: bytes | None, code: int, message: str
+) -> None:
+    path = two / name
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+    before = snapshot(two)
+    ran = run(two, "registry", "--fix")
+    assert ran.code == code
+    assert message in ran.err
+    assert ran.err.count("error:") == 1
+    assert snapshot(two) == before
+
+
+def test_no_settings_cannot_be_checked(tmp_path: Path, run: Run) -> None:
+    ran = run(tmp_path, "registry")
+    assert ran.code == 2
+    assert "ssmtool init" in ran.err
+
+
+def test_a_full_disk_leaves_the_loader(two: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    edit(two / "load.cpp", '"a", "b"', '"a"')
+    before = snapshot(two)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("ssmtool.files.os.fsync", full)
+    ran = run(two, "registry", "--fix")
+    assert ran.code == 2
+    assert "No space left on device; nothing was changed" in ran.err
+    assert snapshot(two) == before
+
+
+def test_the_table_fits_pipes_and_help_shows_examples(two: Path) -> None:
+    command = [sys.executable, "-m", "ssmtool", "-C", str(two), "registry"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert "\x1b" not in done.stdout
+    assert "kernel" in done.stdout
+    shown = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True, timeout=60).stdout
+    assert "Check that source, PTX, header and loader agree on the kernels." in shown
+    assert "ssmtool registry --fix" in shown
+    assert json.loads(subprocess.run([*command, "--format", "json"], capture_output=True, check=True).stdout)
