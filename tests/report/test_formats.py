@@ -9,6 +9,8 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ssmtool.errors import SsmtoolError
 from ssmtool.findings import Finding, Outcome, Severity, Skip
@@ -94,6 +96,28 @@ def test_json_refuses_numbers_that_json_lacks() -> None:
         _render(Outcome(), "json", {"x": float("nan")})
 
 
+_TEXT = st.text(
+    st.characters(exclude_categories=()) | st.sampled_from(list("|\\`<&\n\r:,%{}[]()_@\x00\x1b")), max_size=30
+)
+
+
+@settings(deadline=None)
+@given(_TEXT, _TEXT)
+def test_no_text_breaks_any_format(text: str, other: str) -> None:
+    finding = Finding(text, Severity.ERROR, other, text, other, 1, 1, text, other)
+    outcome = Outcome([finding], [Skip(other, text)], [Skip(text, other, text)])
+    texts = {form: _render(outcome, form, command=text) for form in FORMATS}
+    assert len(json.loads(texts["json"])["findings"]) == 1
+    (run,) = json.loads(texts["sarif"])["runs"]
+    assert len(run["results"]) == 1
+    assert len(ElementTree.fromstring(texts["junit"]).findall("testsuite/testcase")) == 3
+    lines = texts["github"].split("\n")
+    assert [line.startswith("::") for line in lines] == [True, True, True, False, False]
+    assert texts["markdown"].count("\n|") == 3 + 4
+    for rendered in texts.values():
+        rendered.encode("utf-8")
+
+
 # SARIF
 
 
@@ -155,6 +179,7 @@ def test_sarif_message_text_holds_neither_link_nor_placeholder() -> None:
         ("../a.cu", "../a.cu"),
         ("/x/a b.cu", "file:///x/a%20b.cu"),
         ("C:\\x\\a.cu", "file:///C:/x/a.cu"),
+        ("\\\\host\\x\\a.cu", "file://host/x/a.cu"),
     ],
 )
 def test_sarif_uris(path: str, uri: str) -> None:

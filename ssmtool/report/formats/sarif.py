@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 from urllib.parse import quote
 
@@ -99,13 +98,15 @@ def _location(finding: Finding) -> dict[str, Any]:
 def artifact(path: str) -> dict[str, str]:
     """A file: relative to the project's folder where the path is relative, else a file: URI. Percent-encoded."""
     path = encodable(path)
-    windows = PureWindowsPath(path)
-    if windows.drive and windows.root:
-        return {"uri": windows.as_uri()}
-    if path.startswith("/"):
-        return {"uri": PurePosixPath(path).as_uri()}
+    slashed = path.replace("\\", "/")
+    if re.match(r"[A-Za-z]:/", slashed):
+        return {"uri": f"file:///{slashed[:2]}{quote(slashed[2:])}"}
+    if slashed.startswith("//"):
+        return {"uri": f"file:{quote(slashed)}"}
+    if slashed.startswith("/"):
+        return {"uri": f"file://{quote(slashed)}"}
     # quote() encodes `:` too: a first part such as `a:b` would read as a scheme.
-    return {"uri": quote(path.replace("\\", "/")), "uriBaseId": _ROOT}
+    return {"uri": quote(slashed), "uriBaseId": _ROOT}
 
 
 def _notification(skip: Skip, level: str) -> dict[str, Any]:
