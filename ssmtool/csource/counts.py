@@ -7,11 +7,12 @@ macro: such a count follows the array by itself and needs no edit.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
 from ssmtool.csource.conditions import parse_integer
-from ssmtool.csource.grammar import parse, walk
+from ssmtool.csource.grammar import Tree, parse
 from ssmtool.csource.preprocess import View
 
 if TYPE_CHECKING:
@@ -24,8 +25,7 @@ _LENGTH_CALLS = re.compile(
 _DECIMAL = re.compile(r"[1-9][0-9]*|0")
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(msgspec.Struct, frozen=True):
     """One integer expression.
 
     `kind`: `literal` (a decimal number, `start`:`end` its digits in bytes), `length` (follows the array: `sizeof` and
@@ -42,8 +42,7 @@ class Count:
     defined_line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
+class _Value(msgspec.Struct, frozen=True):
     """scale * length + offset."""
 
     scale: int
@@ -54,7 +53,7 @@ class _UnknownError(Exception):
     """The expression cannot be told from this file."""
 
 
-def read_count(node: Node, *, array: str, length: int, view: View, root: Node) -> Count:
+def read_count(node: Node, *, array: str, length: int, view: View, tree: Tree) -> Count:
     """The value of an expression; `length` is the true length of `array`, terminator included."""
     code = view.code
     text = re.sub(r"\s+", " ", code[node.start_byte : node.end_byte])
@@ -67,11 +66,11 @@ def read_count(node: Node, *, array: str, length: int, view: View, root: Node) -
             return Count("literal", text, value, line, core.start_byte, core.start_byte + len(digits[0]))
     span = node.start_byte, node.end_byte
     try:
-        result = _Reader(array, view, root).read(node, code, 0)
+        result = _Reader(array, view, tree).read(node, code, 0)
     except (_UnknownError, RecursionError):
         return Count("unknown", text, None, line, *span)
     total = result.scale * length + result.offset
-    defined = _definition_line(core, code, view, root) if core.type == "identifier" else None
+    defined = _definition_line(core, code, view, tree) if core.type == "identifier" else None
     if result.scale:
         return Count("length", text, total, line, *span, defined)
     return Count("expression" if defined is None else "macro", text, total, line, *span, defined)
@@ -88,26 +87,25 @@ def _bare(node: Node) -> Node:
             return node
 
 
-def _definition_line(node: Node, code: str, view: View, root: Node) -> int | None:
+def _definition_line(node: Node, code: str, view: View, tree: Tree) -> int | None:
     name = code[node.start_byte : node.end_byte]
     macro = view.macro(name)
     if macro:
         return macro.line
-    for found in walk(root):
-        if found.type in ("enumerator", "init_declarator"):
-            declared = found.child_by_field_name("name") or found.child_by_field_name("declarator")
-            if declared is not None and code[declared.start_byte : declared.end_byte].split("[")[0].strip() == name:
-                return view.masked.line(declared.start_byte)
+    for found in tree.find("enumerator", "init_declarator"):
+        declared = found.child_by_field_name("name") or found.child_by_field_name("declarator")
+        if declared is not None and code[declared.start_byte : declared.end_byte].split("[")[0].strip() == name:
+            return view.masked.line(declared.start_byte)
     return None
 
 
 class _Reader:
     """Evaluates expressions over the file's macros, enumerators and constants."""
 
-    def __init__(self, array: str, view: View, root: Node) -> None:
+    def __init__(self, array: str, view: View, tree: Tree) -> None:
         self._array = array
         self._view = view
-        self._root = root
+        self._tree = tree
 
     def read(self, node: Node, code: str, depth: int) -> _Value:
         if depth > 20:
@@ -181,7 +179,7 @@ class _Reader:
                 raise _UnknownError
             return self._text(macro.body, depth)
         code = self._view.code
-        for node in walk(self._root):
+        for node in self._tree.find("enumerator_list", "init_declarator"):
             if node.type == "enumerator_list":
                 value = self._enumerator(node, name, code, depth)
                 if value is not None:
@@ -219,10 +217,10 @@ class _Reader:
         """An expression that stands in a macro's body."""
         prefix = "int x = "
         code = f"{prefix}{body};"
-        root = parse(code, "macro.c")
-        declarator = next((node for node in walk(root) if node.type == "init_declarator"), None)
+        tree = parse(code, "macro.c")
+        declarator = next(iter(tree.find("init_declarator")), None)
         value = declarator.child_by_field_name("value") if declarator is not None else None
-        if value is None or root.has_error:
+        if value is None or tree.root.has_error:
             raise _UnknownError
         return self.read(value, code, depth + 1)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ssmtool.csource.expand import expand_kernel_macros
-from ssmtool.csource.grammar import ancestors, parse, walk
+from ssmtool.csource.grammar import ancestors, parse
 from ssmtool.csource.preprocess import View, device_environment, preprocess
 
 if TYPE_CHECKING:
@@ -23,16 +24,14 @@ _HIDDEN_KERNEL = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(msgspec.Struct, frozen=True):
     """One parameter as written: `const float *__restrict__` and `q`; no name gives an empty one."""
 
     type: str
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class SourceKernel:
+class SourceKernel(msgspec.Struct, frozen=True):
     """One `__global__` function with a body.
 
     `extern_c`: its symbol is its plain name. `condition` is the `#if` that may or may not keep it, None when it is
@@ -53,8 +52,7 @@ class SourceKernel:
         return self.condition is not None
 
 
-@dataclass(frozen=True, slots=True)
-class HiddenKernel:
+class HiddenKernel(msgspec.Struct, frozen=True):
     """A kernel's head that is not compiled: `place` is `a comment` or the `#if` line that drops it."""
 
     name: str
@@ -62,8 +60,7 @@ class HiddenKernel:
     place: str
 
 
-@dataclass(frozen=True, slots=True)
-class KernelSource:
+class KernelSource(msgspec.Struct, frozen=True):
     """What one `.cu` file says about kernels.
 
     `unread` are lines with a `__global__` that no kernel or declaration accounts for; with those, or with `includes`,
@@ -97,13 +94,11 @@ def read_kernels(
     """
     view = preprocess(text.encode("utf-8"), path, device_environment(target, defines))
     code, touched = expand_kernel_macros(view)
-    root = parse(code, path)
+    tree = parse(code, path)
     kernels: list[SourceKernel] = []
     declared: list[str] = []
     accounted: list[tuple[int, int]] = []
-    for node in walk(root):
-        if node.type not in ("function_definition", "declaration", "field_declaration"):
-            continue
+    for node in tree.find("function_definition", "declaration", "field_declaration"):
         span = _head(node)
         if span is None or not _GLOBAL.search(code, *span):
             continue

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import bisect
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from ssmtool.files import decode_source
 
@@ -31,8 +32,7 @@ _LEXEME = re.compile(
 _NOT_NEWLINE = re.compile(r"[^\r\n]")
 
 
-@dataclass(frozen=True, slots=True)
-class Masked:
+class Masked(msgspec.Struct, frozen=True):
     """Text whose comments and splices are blanks, and whose raw strings are empty ones.
 
     `text` is what was read, `comments` are spans, `splices` the offsets of line ends that `code` has a blank for: a
@@ -43,7 +43,7 @@ class Masked:
     code: str
     comments: tuple[tuple[int, int], ...]
     splices: tuple[int, ...]
-    _line_starts: list[int] = field(repr=False)
+    _line_starts: list[int]
 
     def line(self, offset: int) -> int:
         """1-based line of a byte offset."""

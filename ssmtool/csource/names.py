@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ssmtool.csource.counts import Count, read_count
-from ssmtool.csource.grammar import parse, walk
+from ssmtool.csource.grammar import Tree, parse
 from ssmtool.csource.preprocess import View, host_environment, preprocess
 from ssmtool.errors import SsmtoolError
 
@@ -19,8 +20,7 @@ _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 _NULL = re.compile(r"NULL|nullptr|0|\(\s*(?:const\s+)?(?:char|void)\s*(?:const\s*)?\*\s*\)\s*0")
 
 
-@dataclass(frozen=True, slots=True)
-class NameEntry:
+class NameEntry(msgspec.Struct, frozen=True):
     """One element: its name and the span of its expression in bytes.
 
     `pieces` are the string literals it is made of; more than one means neighbours joined, wanted or by a lost comma.
@@ -37,8 +37,7 @@ class NameEntry:
     condition: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HiddenName:
+class HiddenName(msgspec.Struct, frozen=True):
     """A string in a comment or in an `#if` group that is not compiled."""
 
     name: str
@@ -46,8 +45,7 @@ class HiddenName:
     place: str
 
 
-@dataclass(frozen=True, slots=True)
-class NameArray:
+class NameArray(msgspec.Struct, frozen=True):
     """The array and its call.
 
     `open`:`close` is the span between the braces. `declared` is the size written in the brackets, `count` the argument
@@ -96,13 +94,13 @@ def find_name_array(
     string; ProductError for text that is UTF-16 or binary.
     """
     view = preprocess(data, path, host_environment(path))
-    root = parse(view.code, path)
-    declarator, values = _find_array(root, view, array, path)
+    tree = parse(view.code, path)
+    declarator, values = _find_array(tree, view, array, path)
     entries, terminated, doubts = _read_elements(values, view, array, path)
     length = len(entries) + terminated
-    declared = _declared_size(declarator, array, length, view, root)
+    declared = _declared_size(declarator, array, length, view, tree)
     true_length = declared.value if declared and declared.value is not None else length
-    call = _find_call(root, view, array, function, path)
+    call = _find_call(tree, view, array, function, path)
     count, buffers = None, []
     if call is not None:
         arguments, position = call
@@ -114,9 +112,9 @@ def find_name_array(
                 line=view.masked.line(arguments[position].start_byte),
                 hint="set count_argument in [tool.ssmtool] to the 0-based position of the count",
             )
-        count = read_count(arguments[chosen], array=array, length=true_length, view=view, root=root)
+        count = read_count(arguments[chosen], array=array, length=true_length, view=view, tree=tree)
         others = [argument for index, argument in enumerate(arguments) if index not in (position, chosen)]
-        buffers = _buffers(others, array, true_length, view, root)
+        buffers = _buffers(others, array, true_length, view, tree)
     if any(values.start_byte <= offset < values.end_byte for offset in view.directives):
         doubts.append(f"{array} has preprocessor lines inside its braces")
     return NameArray(
@@ -138,13 +136,11 @@ def find_name_array(
     )
 
 
-def _find_array(root: Node, view: View, array: str, path: Path | str) -> tuple[Node, Node]:
+def _find_array(tree: Tree, view: View, array: str, path: Path | str) -> tuple[Node, Node]:
     """The declarator and the initialiser list of the array."""
     found: list[tuple[Node, Node]] = []
     mentioned = False
-    for node in walk(root):
-        if node.type != "init_declarator":
-            continue
+    for node in tree.find("init_declarator"):
         declarator = node.child_by_field_name("declarator")
         value = node.child_by_field_name("value")
         if declarator is None or value is None or _identifier(declarator, view.code) != array:
@@ -247,7 +243,7 @@ def _read_element(element: Node, text: str, view: View, array: str, path: Path |
     )
 
 
-def _declared_size(declarator: Node, array: str, length: int, view: View, root: Node) -> Count | None:
+def _declared_size(declarator: Node, array: str, length: int, view: View, tree: Tree) -> Count | None:
     """The size in the first pair of brackets after the name."""
     dimensions: list[Node] = []
     current: Node | None = declarator
@@ -260,18 +256,16 @@ def _declared_size(declarator: Node, array: str, length: int, view: View, root: 
         )
     # Declarators nest inside out: the innermost one carries the first dimension.
     size = dimensions[-1].child_by_field_name("size") if dimensions else None
-    return read_count(size, array=array, length=length, view=view, root=root) if size is not None else None
+    return read_count(size, array=array, length=length, view=view, tree=tree) if size is not None else None
 
 
 def _find_call(
-    root: Node, view: View, array: str, function: str | None, path: Path | str
+    tree: Tree, view: View, array: str, function: str | None, path: Path | str
 ) -> tuple[list[Node], int] | None:
     """The arguments of the loading call and the array's position among them."""
     found: list[tuple[Node, list[Node], int]] = []
     called = False
-    for node in walk(root):
-        if node.type != "call_expression":
-            continue
+    for node in tree.find("call_expression"):
         callee = node.child_by_field_name("function")
         listed = node.child_by_field_name("arguments")
         if callee is None or listed is None:
@@ -314,7 +308,7 @@ def _is_array(argument: Node, array: str, code: str) -> bool:
     return text == array
 
 
-def _buffers(arguments: list[Node], array: str, length: int, view: View, root: Node) -> list[tuple[str, Count]]:
+def _buffers(arguments: list[Node], array: str, length: int, view: View, tree: Tree) -> list[tuple[str, Count]]:
     """Other arrays of the call, `CUfunction funcs[15]`, whose size stands in this file."""
     wanted = {
         match[1]
@@ -322,13 +316,11 @@ def _buffers(arguments: list[Node], array: str, length: int, view: View, root: N
         if (match := re.search(r"(\w+)\W*$", view.code[argument.start_byte : argument.end_byte]))
     }
     sizes: dict[str, list[Count]] = {}
-    for node in walk(root):
-        if node.type != "array_declarator":
-            continue
+    for node in tree.find("array_declarator"):
         name = _identifier(node, view.code)
         size = node.child_by_field_name("size")
         if name is not None and name in wanted and size is not None:
-            sizes.setdefault(name, []).append(read_count(size, array=array, length=length, view=view, root=root))
+            sizes.setdefault(name, []).append(read_count(size, array=array, length=length, view=view, tree=tree))
     return [(name, counts[0]) for name, counts in sizes.items() if len(counts) == 1]
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from ssmtool.csource.conditions import evaluate, parse_integer
 from ssmtool.csource.mask import Masked, blank, mask
@@ -20,8 +21,7 @@ _NAME = re.compile(r"\s*([A-Za-z_]\w*)")
 _RESERVED = re.compile(r"_[_A-Z]")
 
 
-@dataclass(frozen=True, slots=True)
-class Macro:
+class Macro(msgspec.Struct, frozen=True):
     """One `#define`. `parameters` is None for an object-like macro."""
 
     name: str
@@ -31,8 +31,7 @@ class Macro:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(msgspec.Struct, frozen=True):
     """What is known from outside the text.
 
     `defined` maps a predefined macro to its value, None when only its existence is sure. `undefined` names are sure
@@ -40,13 +39,12 @@ class Environment:
     defined, unless the text includes other files.
     """
 
-    defined: Mapping[str, str | None] = field(default_factory=dict)
+    defined: Mapping[str, str | None] = msgspec.field(default_factory=dict)
     undefined: frozenset[str] = frozenset()
     closed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """A span under an `#if` branch that is not sure to be compiled; `active` False or None (cannot be told)."""
 
     start: int
@@ -55,8 +53,7 @@ class Group:
     condition: str
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(msgspec.Struct, frozen=True):
     """A preprocessed file: `code` has the length of the file, with comments, directives and inactive groups blank."""
 
     masked: Masked
@@ -120,8 +117,7 @@ def preprocess(data: bytes, path: Path | str, environment: Environment) -> View:
     return _Preprocessor(masked, environment).run()
 
 
-@dataclass(slots=True)
-class _Branch:
+class _Branch(msgspec.Struct):
     """One open `#if`: what surrounds it, this branch's value, and whether an earlier branch was or may be taken."""
 
     parent: bool | None
