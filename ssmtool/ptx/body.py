@@ -14,6 +14,8 @@ from ssmtool.ptx.location import LINE_DIRECTIVES
 from ssmtool.ptx.source import SourceText
 
 OPCODE = re.compile(r"[a-z][a-z0-9_]*(?:\.[A-Za-z0-9_]+(?:::[A-Za-z0-9_]+)*)*")
+# The beginning of a function header: linkage, then the kind.
+FUNCTION = re.compile(r"\s*((?:\.(?:extern|visible|weak|common)\s*)*)\.(entry|func)\b")
 _LEAD = re.compile(
     r"\s*(?:(?P<open>\{)|(?P<close>\})|(?P<label>%?[A-Za-z_$][\w$]*)\s*:(?!:)"
     r"|\.(?P<directive>[A-Za-z_][\w]*)|(?P<guard>@\s*!?\s*[\w$%]+)\s+)?"
@@ -38,6 +40,13 @@ _STATEMENT_DIRECTIVES = frozenset(
         "weak",
         "common",
     ]
+)
+# The usual beginnings of a statement, as compilers write them, in one match: a label, a .loc, a guard, the opcode.
+_USUAL = re.compile(
+    r"\s*(?:([A-Za-z_$][\w$]*):\s+)?"
+    r"(\.loc[ \t]+\d{1,9}[ \t]+\d{1,9}[ \t]+\d{1,9}"
+    r"(?:, ?function_name [\w$]+(?:\+\d+)?, ?inlined_at \d{1,9} \d{1,9} \d{1,9})?[ \t\r]*\n\s*)?"
+    r"(@!?[\w$%]+[ \t]+)?([a-z][\w.:]*)(?=\s|\Z)"
 )
 # What a statement looks like that lacks the `;` before its successor: an operand, then no comma, then a new line
 # or a dotted opcode. Operands themselves never stand next to each other without a mark between.
@@ -76,6 +85,32 @@ class _Scanner:
         self.known = opcodes
         self.body = Body()
         self.stack = [0]
+
+    def usual(self, piece: str, start: int, end: int) -> bool:
+        """Take in a statement of a usual form; False, and nothing done, when it has another."""
+        match = _USUAL.match(piece)
+        if match is None:
+            return False
+        label, loc, _, opcode = match.groups()
+        text = self.known.get(opcode)
+        if text is None:
+            return False
+        rest = piece[match.end() :]
+        if "\n" in rest or "." in rest or "@" in rest:
+            self.check(start + match.end(), end)
+        body = self.body
+        at = start
+        if label is not None:
+            body.labels.append((label, len(body.opcodes), start + match.start(1), self.stack[-1]))
+            at = start + match.end(1) + 1
+        if loc is not None:
+            body.loc_rows.append(len(body.opcodes))
+            body.loc_offsets.append(start + match.start(2))
+            at = start + match.end(2)
+        body.opcodes.append(text)
+        body.starts.append(at)
+        body.ends.append(end)
+        return True
 
     def slow(self, start: int, end: int, complete: bool) -> None:
         """A statement that does not start with a known opcode. Without `complete`, `end` is not at a `;`."""
@@ -144,6 +179,8 @@ class _Scanner:
     def directive(self, word: str, named: str | None, start: int, after: int, end: int, complete: bool) -> int | None:
         """Record a directive; where the statement goes on after it, or None when it ends the statement."""
         body = self.body
+        if FUNCTION.match(self.code, start):
+            raise self.source.error(start, "a function begins inside another one: a '}' is missing before this")
         if word in _STATEMENT_DIRECTIVES:
             if not complete:
                 raise self.source.error(start, f"this '.{word}' has no ';'")
@@ -175,7 +212,7 @@ def scan_body(source: SourceText, start: int, end: int, opcodes: dict[str, str])
     scanner = _Scanner(source, opcodes)
     body = scanner.body
     add_opcode, add_start, add_end = body.opcodes.append, body.starts.append, body.ends.append
-    known, slow, check = opcodes.get, scanner.slow, scanner.check
+    known, usual, slow, check = opcodes.get, scanner.usual, scanner.slow, scanner.check
     pieces = source.code[start:end].split(";")
     last = pieces.pop()
     position = start
@@ -183,9 +220,7 @@ def scan_body(source: SourceText, start: int, end: int, opcodes: dict[str, str])
         stop = position + len(piece)
         words = piece.split(None, 1)
         text = known(words[0]) if words else None
-        if text is None:
-            slow(position, stop, True)
-        else:
+        if text is not None:
             if len(words) == 2:
                 rest = words[1]
                 if "\n" in rest or "." in rest or "@" in rest:
@@ -193,6 +228,8 @@ def scan_body(source: SourceText, start: int, end: int, opcodes: dict[str, str])
             add_opcode(text)
             add_start(position)
             add_end(stop)
+        elif not usual(piece, position, stop):
+            slow(position, stop, True)
         position = stop + 1
     if last.strip():
         slow(position, end, False)

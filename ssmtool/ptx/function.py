@@ -162,6 +162,11 @@ class Function:
         """How many times each opcode spelling occurs; parses nothing."""
         return Counter(self.opcodes)
 
+    def check(self) -> None:
+        """Read every operand, guard and declaration; PtxSyntaxError at the first that cannot be read."""
+        for instruction in self.instructions:
+            _ = instruction.operands, instruction.predicate
+
     @cached_property
     def scopes(self) -> tuple[Scope, ...]:
         """The function's own scope and every nested `{ }`, by number; PtxSyntaxError for a label given twice."""

@@ -8,13 +8,14 @@ from ssmtool.ptx.declarations import Variable, parse_declaration
 from ssmtool.ptx.function import Directive, Header
 from ssmtool.ptx.source import SourceText
 
-FUNCTION = re.compile(r"\s*((?:\.(?:extern|visible|weak|common)\s*)*)\.(entry|func)\b")
 _END = re.compile(r"[{;]")
 _LAST_PRAGMA = re.compile(r'\.pragma\s*"[^"]*"(?:\s*,\s*"[^"]*")*\s*\Z')
 _BEFORE_NAME = re.compile(r"\s*\.([A-Za-z_]\w*)(?:\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\))?")
 _NAME = re.compile(r"\s*(%?[A-Za-z_$][\w$]*)\s*")
 _PAREN = re.compile(r"[()]")
 _COMMA = re.compile(r"[(),]")
+# Nine of ten parameters: .param .u64 name
+_SIMPLE = re.compile(r"\s*\.param\s+\.([usbf](?:8|16|32|64))\s+([A-Za-z_$][\w$]*)\s*\Z")
 _DIRECTIVE = re.compile(r'\s*\.([A-Za-z_]\w*)\s*((?:"[^"]*"|[^.;"])*);?')
 
 
@@ -82,7 +83,10 @@ def _parameters(source: SourceText, start: int, end: int) -> tuple[tuple[Variabl
             depth -= 1
         if depth == 0 or (depth == 1 and match[0] == ","):
             # `()` and a trailing comma leave a blank piece; LLVM has written both.
-            if code[begin : match.start()].strip():
+            simple = _SIMPLE.match(code, begin, match.start())
+            if simple:
+                params.append(Variable(simple[2], "param", simple[1], simple.start(2)))
+            elif code[begin : match.start()].strip():
                 params.extend(parse_declaration(source, begin, match.start()))
             begin = match.end()
         if depth == 0:

@@ -88,7 +88,7 @@ CATEGORIES = (
 def info(opcode: str) -> InstructionInfo | None:
     """The table's row for an opcode as written (`ld.global.f32`), or None for one it does not hold."""
     table = _table()
-    parts = opcode.split(".")
+    parts = [part.partition("::")[0] for part in opcode.split(".")]
     for length in range(min(len(parts), 4), 0, -1):
         found = table.get(".".join(parts[:length]))
         if found is not None:

@@ -7,11 +7,11 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ssmtool.ptx import isa
-from ssmtool.ptx.body import scan_body
+from ssmtool.ptx.body import FUNCTION, scan_body
 from ssmtool.ptx.declarations import LINKAGE, SPACES, Variable, parse_declaration
 from ssmtool.ptx.errors import PtxSyntaxError
 from ssmtool.ptx.function import Function, Header, ModuleFacts
-from ssmtool.ptx.header import FUNCTION, header_end, parse_header
+from ssmtool.ptx.header import header_end, parse_header
 from ssmtool.ptx.location import LINE_DIRECTIVES, DebugStrings, parse_file
 from ssmtool.ptx.source import SourceText
 
@@ -214,13 +214,35 @@ class Module:
         if source.code[end] == ";":
             self.declarations.append(header)
             return end + 1
-        close = self._matching_brace(end, header.name)
-        body = scan_body(source, end + 1, close, self._opcodes)
+        close = self._likely_brace(end, header.name)
+        try:
+            body = scan_body(source, end + 1, close, self._opcodes)
+        except PtxSyntaxError:
+            exact = self._matching_brace(end, header.name)
+            if exact == close:
+                raise
+            close = exact
+            body = scan_body(source, end + 1, close, self._opcodes)
         function = Function(source, header, body, close + 1, self._facts)
         self.functions.append(function)
         for begin, stop in body.unknown:
             self._report(begin, stop)
         return close + 1
+
+    def _likely_brace(self, start: int, name: str) -> int:
+        """The first `}` at the beginning of a line at which the braces since `start` are as many as their ends.
+
+        Compilers close every function this way, and counting is faster than matching. Where it is wrong the body
+        closes more than it opens, and its scan says so.
+        """
+        code, depth, position = self.source.code, 0, start
+        while (close := code.find("\n}", position)) >= 0:
+            depth += code.count("{", position, close) - code.count("}", position, close)
+            if depth == 1:
+                return close + 1
+            depth -= 1
+            position = close + 2
+        return self._matching_brace(start, name)
 
     def _matching_brace(self, start: int, name: str) -> int:
         depth = 0

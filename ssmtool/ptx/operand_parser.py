@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ssmtool.ptx.expressions import Cursor
@@ -23,6 +24,8 @@ from ssmtool.ptx.registers import Scope
 from ssmtool.ptx.source import SourceText
 
 _SINK = Sink()
+_PLAIN_NAME = re.compile(r"%?[A-Za-z_$][\w$]*")
+_NOT_NAMES = frozenset(("_", "WARP_SZ"))
 
 
 class OperandParser:
@@ -38,25 +41,40 @@ class OperandParser:
     def parse(self, start: int, end: int, scope: int, is_call: bool) -> tuple[Operand, ...]:
         """The operands in `code[start:end]`; PtxSyntaxError, with line and column, when they cannot be read."""
         text = self._source.code[start:end]
-        cache = self._cache.setdefault(scope, {})
         if "{" not in text and "(" not in text:
-            try:
-                return tuple([cache[piece.strip()] for piece in text.split(",")])
-            except KeyError:
-                pass
+            simple = self._simple(text, start, scope, is_call)
+            if simple is not None:
+                return simple
         cursor = Cursor(self._source, start, end)
         if cursor.kind == "end":
             return ()
-        result = []
-        while True:
-            begin = cursor.offset
-            operand = self._operand(cursor, scope, is_call, 0)
-            if isinstance(operand, (Register, Address)):
-                cache[self._source.code[begin : cursor.offset].strip()] = operand
-            result.append(operand)
-            if cursor.kind == "end":
-                return tuple(result)
+        result = [self._operand(cursor, scope, is_call, 0)]
+        while cursor.kind != "end":
             cursor.expect(",")
+            result.append(self._operand(cursor, scope, is_call, 0))
+        return tuple(result)
+
+    def _simple(self, text: str, start: int, scope: int, is_call: bool) -> tuple[Operand, ...] | None:
+        """Operands that commas alone part, each looked up by its text first; None where that is not so."""
+        cache = self._cache.setdefault(scope, {})
+        result: list[Operand] = []
+        for piece in text.split(","):
+            word = piece.strip()
+            operand = cache.get(word)
+            if operand is None:
+                if not word or ("[" in word) != ("]" in word):
+                    return None  # no operands, a fault to be placed, or a comma inside an address
+                if _PLAIN_NAME.fullmatch(word) and word not in _NOT_NAMES:
+                    operand = self.resolve(word, scope)
+                else:
+                    cursor = Cursor(self._source, start, start + len(piece))
+                    operand = self._operand(cursor, scope, is_call, 0)
+                    if cursor.kind != "end":
+                        raise cursor.unexpected("','")
+                cache[word] = operand
+            result.append(operand)
+            start += len(piece) + 1
+        return tuple(result)
 
     def resolve(self, name: str, scope: int) -> Register | Symbol | Label:
         """What a name means in a scope: the innermost register, variable or label of that name."""
