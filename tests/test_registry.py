@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from ssmtool.csource import find_name_array, read_kernels
 from ssmtool.csource.mask import mask
 from ssmtool.findings import Severity
-from ssmtool.registry import RegistryReport, check_registry, plan_fix
+from ssmtool.registry import RegistryReport, check_registry
+from ssmtool.registry.fix import plan_fix
 from ssmtool.registry.order import in_order, misplaced
 
 CASES = sorted((Path(__file__).parent / "cases" / "registry").glob("*.case"))

@@ -23,21 +23,24 @@ _INSTALL = "pip install tree-sitter tree-sitter-c tree-sitter-cuda"
 
 
 class Tree(msgspec.Struct, frozen=True):
-    """A parsed text: its root node, and the language that the queries on it are written in."""
+    """A parsed text, by its root node."""
 
     root: Node
-    language: Language
 
     def find(self, *types: str) -> list[Node]:
-        """The nodes of these types, in the order of the text, an outer one before those in it.
+        """The named nodes of these types, in the order of the text, an outer one before those in it.
 
-        By a query, which visits the tree in C: a walk in Python took a tenth of the time of `build --check`.
+        A walk over named children takes 1 to 3 ms on a source of 600 lines. A tree-sitter query visits the tree faster,
+        but compiling one for the CUDA grammar takes 15 to 25 ms, which one look-up a run does not earn back.
         """
-        from tree_sitter import Query, QueryCursor
-
-        query = Query(self.language, f"[{' '.join(f'({name})' for name in types)}] @node")
-        found = QueryCursor(query).captures(self.root).get("node", [])
-        return sorted(found, key=lambda node: (node.start_byte, -node.end_byte))
+        found = []
+        stack = [self.root]
+        while stack:
+            node = stack.pop()
+            if node.type in types:
+                found.append(node)
+            stack.extend(reversed(node.named_children))
+        return found
 
 
 @functools.cache
@@ -75,8 +78,8 @@ def parse(code: str, path: Path | str) -> Tree:
 def _parse(language: str, data: bytes) -> Tree:
     from tree_sitter import Parser
 
-    loaded = _language(language)
-    return Tree(Parser(loaded).parse(data).root_node, loaded)
+    # Nodes keep their tree alive.
+    return Tree(Parser(_language(language)).parse(data).root_node)
 
 
 def ancestors(node: Node) -> Iterator[Node]:

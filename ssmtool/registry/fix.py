@@ -7,8 +7,9 @@ and checked before the result is handed out, so a wrong guess about a layout end
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ssmtool.csource import Count, NameArray, find_name_array
 from ssmtool.csource.preprocess import host_environment, preprocess
@@ -18,8 +19,7 @@ from ssmtool.registry.order import in_order, misplaced, reference_order
 from ssmtool.registry.patch import ArrayText, RefusedError, insert, remove, rename
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(msgspec.Struct, frozen=True):
     """The outcome of planning: `data` are the loader's new bytes, the old ones when nothing is to be done or may be.
 
     `edits` say what changes, a line each; `refusal` says why nothing does, although something is wrong.
@@ -65,8 +65,7 @@ def _plan(given: RegistryInput, old: NameArray, data: bytes) -> Fix:
     return Fix(new_data, tuple(edits))
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
+class _Reader(msgspec.Struct, frozen=True):
     """Reads the same array again from changed bytes."""
 
     old: NameArray

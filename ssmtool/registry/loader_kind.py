@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from ssmtool.csource.preprocess import host_environment, preprocess
 
@@ -23,8 +24,7 @@ _OWN_FORMAT = b"name %d of %d (index %d)"
 _CONSTANT_ROW = re.compile(r"\w+\s*\(\s*\w+\s*,\s*(\w+)\s*,\s*\d+\s*\)")
 
 
-@dataclass(frozen=True, slots=True)
-class LoaderKind:
+class LoaderKind(msgspec.Struct, frozen=True):
     """`own`: the loader speaks as `fc_cuda.c` does. `constants` are the symbols of its FC_KERNELS list, in order."""
 
     own: bool = False
@@ -36,6 +36,8 @@ def recognise_loader(data: bytes, headers: Sequence[tuple[Path, bytes]]) -> Load
     if _OWN_FORMAT not in data:
         return LoaderKind()
     for path, text in headers:
+        if b"define FC_KERNELS(" not in text:
+            continue
         macro = preprocess(text, path, host_environment(path)).macro("FC_KERNELS")
         if macro is not None:
             return LoaderKind(own=True, constants=tuple(_CONSTANT_ROW.findall(macro.body)))

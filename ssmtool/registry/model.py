@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
+
+import msgspec
 
 from ssmtool.csource import KernelSource, NameArray
 from ssmtool.findings import Finding, Skip
 from ssmtool.registry.loader_kind import LoaderKind
 
 
-@dataclass(frozen=True, slots=True)
-class RegistryInput:
+class RegistryInput(msgspec.Struct, frozen=True):
     """The four places one module's kernels are written in.
 
     `ptx_entries` are those of a fresh compilation, None when there was none; `header_entries` are what the host program
@@ -33,8 +33,7 @@ class RegistryInput:
         return self.header_entries if self.ptx_entries is None else self.ptx_entries
 
 
-@dataclass(frozen=True, slots=True)
-class LadderRow:
+class LadderRow(msgspec.Struct, frozen=True):
     """One kernel's way from source to launch. Indices are 0-based; `loads`: the loader would hand it to the program."""
 
     kernel: str
@@ -48,11 +47,10 @@ class LadderRow:
 
     def to_json(self) -> dict[str, Any]:
         """The row as JSON data."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-@dataclass(frozen=True, slots=True)
-class Simulation:
+class Simulation(msgspec.Struct, frozen=True):
     """What the loader would do with the header as it is.
 
     `when` says where it ends: `loaded` (every name of the count), `compile` (the loader does not compile), `refused`
@@ -78,8 +76,7 @@ class Simulation:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class RegistryReport:
+class RegistryReport(msgspec.Struct, frozen=True):
     """The verdict on one module: the ladder, what the loader would do, and what is wrong."""
 
     input: RegistryInput

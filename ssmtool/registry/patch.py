@@ -7,7 +7,8 @@ cannot do without guessing, it refuses.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from ssmtool.csource import NameArray, NameEntry
 from ssmtool.csource.preprocess import View
@@ -17,8 +18,7 @@ class RefusedError(Exception):
     """The edit would be a guess; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayText:
+class ArrayText(msgspec.Struct, frozen=True):
     """The array with the file it stands in: `text` as it is, `code` with comments blank, both a byte a character."""
 
     array: NameArray

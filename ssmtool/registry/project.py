@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+
+import msgspec
 
 from ssmtool.csource import KernelSource, NameArray, defines_from_flags, find_name_array, read_kernels
 from ssmtool.errors import SsmtoolError
@@ -15,7 +16,6 @@ from ssmtool.findings import Outcome, Skip
 from ssmtool.header import Header, read_header
 from ssmtool.project import LoaderSettings, ModuleSettings, Project
 from ssmtool.registry.check import check_registry
-from ssmtool.registry.fix import plan_fix
 from ssmtool.registry.loader_kind import LoaderKind, recognise_loader
 from ssmtool.registry.model import RegistryReport
 
@@ -23,8 +23,7 @@ T = TypeVar("T")
 _QUOTED_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class LoaderFix:
+class LoaderFix(msgspec.Struct, frozen=True):
     """What is planned for one loader file. `data` is None when the file stays as it is."""
 
     path: Path
@@ -97,6 +96,8 @@ def read_module_source(project: Project, module: ModuleSettings) -> KernelSource
 
 def plan_fixes(project: Project, reports: Sequence[RegistryReport]) -> list[LoaderFix]:
     """The fixes of all loaders, one for each file, however many modules it loads. Writes nothing."""
+    from ssmtool.registry.fix import plan_fix
+
     fixes = []
     by_path: dict[str, list[RegistryReport]] = {}
     for report in reports:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-
 from ssmtool.csource import NameArray, NameEntry
 from ssmtool.findings import Finding, Severity
 from ssmtool.registry.loader_kind import is_mangled
@@ -86,6 +84,8 @@ def _reason(given: RegistryInput, loader: NameArray, entry: NameEntry) -> tuple[
     if hidden is not None:
         where = f"{given.source.path}:{hidden.line}"
         return f"its only definition, {where}, is in {_place(hidden.place)}", f"{FIX}   (or compile {where} again)"
+    import difflib
+
     close = difflib.get_close_matches(name, [symbol for symbol in module if symbol not in loader.names], 1, 0.8)
     if close:
         return f"a typo? The module has {close[0]}, which no name asks for", FIX
