@@ -59,8 +59,8 @@ class BudgetSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Limits of `ssmtool audit-ptx` for the kernels whose names fit the shell pattern `kernel`; None is no limit.
 
     `local_bytes`: declared by `.local`; `local_instructions`: loads and stores of local memory in the text;
-    `executed_local`: those on paths that the assumptions leave; `registers`, `frame_bytes` and `spill_bytes`: what ptxas
-    gives the kernel; `shared_bytes`: static shared memory; `contractible`: products that ptxas may fuse into an add.
+    `executed_local`: those on paths that the assumptions leave; `registers`, `frame_bytes`, `spill_bytes` and
+    `shared_bytes` (static): what ptxas gives the kernel; `contractible`: products that ptxas may fuse into an add.
     """
 
     kernel: str

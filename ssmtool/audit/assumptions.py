@@ -18,7 +18,8 @@ _EXAMPLE = "--assume fc_ssm_conv1d_silu_seq.conv_kernel=4"
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """`kernel` is a shell pattern over entry names; `parameter` a name; `text` how the user wrote it.
+    """One value. `kernel` is a shell pattern over entry names, `text` how the user wrote it.
+
     An `optional` one may fit nothing: settings speak of the project's kernels, not of any file that is audited.
     """
 

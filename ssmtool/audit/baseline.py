@@ -16,7 +16,7 @@ from ssmtool.toolchain.ptxas_report import Resources
 
 FORMAT = 1
 UPDATE = "ssmtool audit-ptx --update-baseline"
-# Of the numbers of budgets; `barriers`, `instructions` and more are shown by --compare but are not a ratchet: they trade
+# The ratchet is on the numbers of budgets. Barriers, instructions and the like are shown by --compare only: they trade
 # against each other.
 
 

@@ -18,8 +18,9 @@ _TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class KernelChange:
-    """One kernel in both. `before` or `after` is None where the kernel is new or gone; `numbers` are
-    name -> (before, after) of those that differ, classes of the instruction mix among them; `reasons` are words.
+    """One kernel in both. `before` or `after` is None where the kernel is new or gone.
+
+    `numbers` are name -> (before, after) of those that differ, the instruction mix among them; `reasons` are words.
     """
 
     kernel: str

@@ -45,9 +45,11 @@ class Wording:
                 # The opposite of an ordered comparison of floats is not the plain opposite sign: NaN.
                 floating = (step.instruction.type or "").startswith(("f", "bf"))
                 left, right = (self.expression(source) for source in step.sources)
-                if not negated:
-                    return f"{left} {sign} {right}"
-                return f"not {left} {sign} {right}" if floating else f"{left} {_OPPOSITE[sign]} {right}"
+                if negated and floating:
+                    return f"not {left} {sign} {right}"
+                shown = _OPPOSITE[sign] if negated else sign
+                unsigned = (step.instruction.type or "").startswith("u") and shown not in ("==", "!=")
+                return f"{left} {shown} {right}{' (unsigned)' if unsigned else ''}"
         if step is not None and step.instruction.base in ("and", "or") and step.instruction.type == "pred":
             word = step.instruction.base if not negated else {"and": "or", "or": "and"}[step.instruction.base]
             parts = [self.condition(source, negated=negated) for source in step.sources if isinstance(source, Register)]

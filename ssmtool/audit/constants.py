@@ -23,9 +23,11 @@ Environment = dict[Register, int]
 
 @dataclass(frozen=True, slots=True)
 class Propagation:
-    """What was found out. `live` are the blocks that may be entered, `edges` the (block, block or EXIT) ways that may be
-    taken; `entering` what is known on entry of each live block; `switched_off` the instructions in live blocks whose
-    guard is known to be false.
+    """What was found out.
+
+    `live` are the blocks that may be entered, `edges` the (block, block or EXIT) ways that may be taken; `entering`
+    what is known on entry of each live block; `switched_off` the instructions in live blocks whose guard is known to be
+    false.
     """
 
     live: frozenset[int]
@@ -81,7 +83,7 @@ class Machine:
     """Executes steps on what is known of the registers; what becomes unknown is removed."""
 
     def __init__(self, function: Function, assumed: Assumed) -> None:
-        self._function = function
+        self.function = function
         self._assumed = _usable(function, assumed)
         self._special = _special_registers(function)
         self._width: dict[Register, int] = {}
@@ -109,7 +111,8 @@ class Machine:
         if isinstance(operand, Register):
             if operand.selector is not None:
                 return None
-            return self._special.get(operand.name) if operand.special else known.get(operand)
+            found = known.get(operand)
+            return self._special.get(operand.name) if found is None and operand.special else found
         if isinstance(operand, Not):
             inner = self.value(operand.operand, type_, known)
             return None if inner is None else 1 - (inner & 1)
@@ -122,7 +125,7 @@ class Machine:
         guard = self.guard(step, known)
         if guard == 0:
             return
-        results = self._results(step, known)
+        results = self.results(step, known)
         for register in step.written:
             value = results.get(register)
             # Not known to be executed: the register holds the old or the new value.
@@ -133,13 +136,14 @@ class Machine:
             else:
                 known[register] = value
 
-    def _results(self, step: Step, known: Environment) -> dict[Register, int | None]:
+    def results(self, step: Step, known: Environment) -> dict[Register, int | None]:
+        """What an executed step writes; a register that is missing or None becomes unknown."""
         opcode = step.instruction.opcode
         if len(step.results) != 1:
             return {}
         result = step.results[0]
         if opcode.base == "ld" and opcode.space == "param" and isinstance(result, Register):
-            return {result: self._parameter(step, result)}
+            return {result: self.parameter(step, result)}
         sources = [self.value(source, opcode.type, known) for source in step.sources]
         if opcode.base == "setp":
             first, second = compare(opcode, sources) if opcode.type in _COMPARED else (None, None)
@@ -159,7 +163,7 @@ class Machine:
         type_ = result_type(opcode)
         if number is None or type_ is None:
             return {}
-        return {result: write(number, type_, self._bits(result))}
+        return {result: write(number, type_, self.bits(result))}
 
     def _repack(self, step: Step, known: Environment) -> dict[Register, int | None]:
         """`mov.b64 {a, b}, c` and `mov.b64 c, {a, b}`: the first element is the lowest bits."""
@@ -184,7 +188,7 @@ class Machine:
             total |= (value & ((1 << part) - 1)) << place * part
         return {result: total}
 
-    def _parameter(self, step: Step, result: Register) -> int | None:
+    def parameter(self, step: Step, result: Register) -> int | None:
         """What `ld.param` reads of an assumed parameter (little-endian)."""
         opcode = step.instruction.opcode
         address = step.sources[0]
@@ -195,12 +199,13 @@ class Machine:
         bits = TYPE_BITS.get(opcode.type or "", 0)
         if assumed is None or opcode.vector != 1 or not bits or offset < 0 or offset + bits // 8 > assumed[1]:
             return None
-        return write(read(assumed[0] >> 8 * offset, opcode.type or "b8"), opcode.type or "b8", self._bits(result))
+        return write(read(assumed[0] >> 8 * offset, opcode.type or "b8"), opcode.type or "b8", self.bits(result))
 
-    def _bits(self, register: Register) -> int:
+    def bits(self, register: Register) -> int:
+        """Width of a register."""
         bits = self._width.get(register)
         if bits is None:
-            declared = self._function.register(register)
+            declared = self.function.register(register)
             bits = self._width[register] = TYPE_BITS.get(declared.type or "b64", 64) if declared else 64
         return bits
 

@@ -18,7 +18,9 @@ _APPROXIMATE_BASES = frozenset(("ex2", "lg2", "sin", "cos", "tanh"))
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Static counts. `local_bytes` is what `.local` variables declare (the depot), in bytes; loads and stores are
+    """Static counts.
+
+    `local_bytes` is what `.local` variables declare (the depot), in bytes; loads and stores are
     instructions, generic ones among them counted again in `generic_local`. `contractible` are un-suffixed products that
     ptxas may fuse into the add or subtract that alone uses them.
     """
@@ -79,8 +81,10 @@ def _conditional_branches(function: Function) -> int:
 
 
 def contractible_products(function: Function) -> tuple[int, ...]:
-    """Indices of `mul.f32`/`mul.f64` without a rounding modifier whose result goes only into `add`/`sub` without one,
-    in the same block: ptxas may make `fma` of the pair (PTX ISA manual, "mul", "add"), which rounds once.
+    """Indices of products that ptxas may fuse.
+
+    Those are `mul.f32`/`mul.f64` without a rounding modifier whose result goes only into `add`/`sub` without one, in
+    the same block: ptxas may make `fma` of the pair (PTX ISA manual, "mul", "add"), which rounds once.
     """
     kinds = [kind for kind in ("f32", "f64") if _has_pair(function.histogram(), kind)]
     if not kinds:

@@ -16,8 +16,9 @@ EXIT = -1
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One instruction. `results` are the operands it writes; an instruction that the table does not hold may write
-    any register it mentions, so `written` then names them all.
+    """One instruction. `results` are the operands it writes.
+
+    An instruction that the table does not hold may write any register it mentions, so `written` then names them all.
     """
 
     instruction: Instruction
@@ -111,8 +112,9 @@ class Flow:
         return Ending((following,))
 
     def goes_to(self, block: int, guard: int | None, index: int | None) -> tuple[int, ...]:
-        """The blocks that control can go to from `block` when the guard of its last instruction, and the index of a
-        `brx.idx`, are known or (None) not.
+        """The blocks that control can go to from `block`.
+
+        The guard of its last instruction, and the index of a `brx.idx`, are known or (None) not.
         """
         ending = self.ending(block)
         taken = ending.taken

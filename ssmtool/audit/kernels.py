@@ -83,8 +83,9 @@ class _Callees:
         self._counts: dict[str, tuple[Counts, tuple[LocalAccess, ...]]] = {}
 
     def reached(self, function: Function, analysis: PathAnalysis | None) -> tuple[tuple[CalledFunction, ...], bool]:
-        """Functions that `function` may run, and whether it may run others. One that is only called from dead blocks
-        is marked as not executed.
+        """Functions that `function` may run, and whether it may run others.
+
+        One that is only called from dead blocks is marked as not executed.
         """
         everything, elsewhere = self._closure(function, None)
         live = everything if analysis is None else self._closure(function, analysis)[0]

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ssmtool.audit.classes import class_of
 from ssmtool.audit.counts import contractible_products, is_approximate
 from ssmtool.audit.localmemory import local_accesses
+from ssmtool.audit.loopcontrol import classes_by_place
 from ssmtool.audit.paths import PathAnalysis
 
 
 @dataclass(frozen=True, slots=True)
 class ListedLine:
-    """One line of the PTX. `class_` is empty for lines without an instruction; `live` is None there. `executed` is the
+    """One line of the PTX.
+
+    `class_` is empty for lines without an instruction; `live` is None there. `executed` is the
     number of times warps of one block issue it in the launch that was walked, None when there was none.
     """
 
@@ -29,6 +31,7 @@ def listing(analysis: PathAnalysis, executed: Mapping[int, int] | None = None) -
     """Every line of the function, from its header to its closing brace."""
     function = analysis.flow.function
     local = {access.index: access for access in local_accesses(function)}
+    classes = classes_by_place(analysis.flow)
     contractible = set(contractible_products(function))
     by_line: dict[int, list[int]] = {}
     for index in range(len(function.opcodes)):
@@ -55,7 +58,7 @@ def listing(analysis: PathAnalysis, executed: Mapping[int, int] | None = None) -
         yield ListedLine(
             number,
             text,
-            "local memory" if access is not None else class_of(function.opcodes[index]),
+            "local memory" if access is not None else classes[index],
             any(analysis.executed(each) for each in indices),
             None if executed is None else sum(executed.get(each, 0) for each in indices),
             ", ".join(notes),

@@ -29,7 +29,9 @@ class LocalAccess:
 
 
 def local_accesses(function: Function) -> tuple[LocalAccess, ...]:
-    """Every such instruction, in text order. Operands are read only where the function declares local memory or
+    """Every such instruction, in text order.
+
+    Operands are read only where the function declares local memory or
     converts a local address, so a function without any costs one look at its opcodes.
     """
     found = [

@@ -23,7 +23,9 @@ class Guarding:
 
 @dataclass(frozen=True, slots=True)
 class PlacedAccess:
-    """A local access with where it stands. `source` is `file:line` of the compiled source, where `.loc` tells;
+    """A local access with where it stands.
+
+    `source` is `file:line` of the compiled source, where `.loc` tells;
     `executed` is False when it is proved that no execution reaches it under the assumptions.
     """
 
@@ -112,11 +114,12 @@ class PathAnalysis:
         )
 
     def guarding(self, block: int) -> Guarding | None:
-        """The closest branch, going up the dominators, that can keep a block from running; loops' own branches back to
-        their top are passed over.
+        """The closest branch, going up the dominators, that can keep a block from running.
+
+        Loops' own branches back to their top are passed over.
         """
         graph = self.flow.graph
-        below, at = block, graph.immediate_dominators.get(block)
+        at = graph.immediate_dominators.get(block)
         while at is not None:
             ending = self.flow.ending(at)
             last = self.flow.function.instructions[graph.blocks[at].end - 1]
@@ -127,7 +130,7 @@ class PathAnalysis:
                 if by_jump != by_fall and guard.guard is not None:
                     negated = guard.guard_negated if by_jump else not guard.guard_negated
                     return Guarding(last.line, self.wording.condition(guard.guard, negated=negated))
-            below, at = at, graph.immediate_dominators.get(at)
+            at = graph.immediate_dominators.get(at)
         return None
 
 
@@ -147,8 +150,12 @@ def _leads(flow: Flow, start: int, block: int, without: int) -> bool:
 
 
 def source_place(loc: Loc | None, files: Mapping[int, str]) -> str | None:
-    """`file:line` of the compiled source; an inlined place counts where it was inlined to."""
-    if loc is None or not loc.outermost.line:
+    """`file:line` of the compiled source, with the line it was inlined at when that is another function's."""
+    if loc is None or not loc.line:
         return None
-    place = loc.outermost
-    return f"{files.get(place.file, f'file {place.file}')}:{place.line}"
+    place = f"{files.get(loc.file, f'file {loc.file}')}:{loc.line}"
+    outer = loc.outermost
+    if outer is loc or not outer.line:
+        return place
+    file = "" if outer.file == loc.file else f"{files.get(outer.file, f'file {outer.file}')} "
+    return f"{place} (inlined at {file}line {outer.line})"

@@ -24,7 +24,9 @@ class CalledFunction:
 
 @dataclass(frozen=True, slots=True)
 class KernelAudit:
-    """One kernel. `path` holds for the assumptions in it; `called` are `.func`s it may reach, counted into the totals
+    """One kernel.
+
+    `path` holds for the assumptions in it; `called` are `.func`s it may reach, counted into the totals
     below; `calls_elsewhere` says that code outside this text may run too, about which nothing is known.
     `line` counts in the PTX, `shown_line` in the file that holds it.
     """

@@ -1,6 +1,6 @@
 """Exact integer semantics of PTX instructions on known values; what is not exact here is unknown.
 
-A value is the bit pattern of a register as an unsigned int (a predicate is 0 or 1). `None` is a value that is not known.
+A value is the bit pattern of a register as an unsigned int (a predicate is 0 or 1); `None` is one that is not known.
 Formulas follow the PTX ISA manual, chapter "Integer Arithmetic Instructions" and its neighbours: arithmetic wraps,
 shift amounts beyond the width are clamped to it (C leaves them undefined), and a quotient by zero is unspecified, so it
 is unknown here.

@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ssmtool.audit.compare import KernelChange
-from ssmtool.audit.paths import PlacedAccess
+from ssmtool.audit.paths import Guarding, PlacedAccess
 from ssmtool.audit.result import AuditResult, KernelAudit
 from ssmtool.report.console import console
+
+# Places of local traffic that are printed for one kernel.
+_GROUPS = 8
 
 COLUMNS = (
     "kernel",
@@ -64,24 +67,38 @@ def sentence(kernel: KernelAudit) -> str:
 
 
 def print_audit(result: AuditResult) -> None:
-    """The table, then a sentence for each kernel that declares or touches local memory or that something is assumed of."""
+    """The table, then a sentence for each kernel with local memory or with an assumption."""
     print_table("", COLUMNS, [row(kernel) for kernel in result], marked=_marked(result))
     for kernel in result:
         if kernel.local_bytes or any(kernel.static_local) or kernel.path.assumed:
             console().print(f"{kernel.name}: {sentence(kernel)}", markup=False, soft_wrap=True)
-            for access in kernel.path.accesses:
-                if access.executed:
-                    console().print(f"  {_access(access)}", markup=False, soft_wrap=True)
+            groups = _groups(kernel)
+            for words in groups[:_GROUPS]:
+                console().print(f"  {words}", markup=False, soft_wrap=True)
+            if len(groups) > _GROUPS:
+                console().print(f"  ... and {len(groups) - _GROUPS} more places; --format json has all", markup=False)
 
 
-def _access(access: PlacedAccess) -> str:
-    words = f"line {access.line}: {access.text}"
-    if access.generic:
-        words += "  (through a generic address)"
-    if access.source:
-        words += f"  {access.source}"
-    if access.guarding:
-        words += f"  when {access.guarding.condition} (branch at line {access.guarding.line})"
+def _groups(kernel: KernelAudit) -> list[str]:
+    """Executed local accesses in words, those of one source place behind one branch together."""
+    groups: dict[tuple[str | None, Guarding | None], list[PlacedAccess]] = {}
+    for access in kernel.path.accesses:
+        if access.executed:
+            groups.setdefault((access.source, access.guarding), []).append(access)
+    return [_group(source, guarding, accesses) for (source, guarding), accesses in groups.items()]
+
+
+def _group(source: str | None, guarding: Guarding | None, accesses: Sequence[PlacedAccess]) -> str:
+    loads = sum(access.kind == "load" for access in accesses)
+    lines = sorted(access.line for access in accesses)
+    place = f"line {lines[0]}" if lines[0] == lines[-1] else f"lines {lines[0]}-{lines[-1]}"
+    words = f"{loads} ld + {len(accesses) - loads} st at PTX {place}"
+    if any(access.generic for access in accesses):
+        words += " (through generic addresses)"
+    if source:
+        words += f", {source}"
+    if guarding:
+        words += f", when {guarding.condition} (branch at PTX line {guarding.line})"
     return words
 
 
