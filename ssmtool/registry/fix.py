@@ -15,7 +15,7 @@ from ssmtool.csource import Count, NameArray, find_name_array
 from ssmtool.csource.preprocess import host_environment, preprocess
 from ssmtool.errors import SsmtoolError
 from ssmtool.registry.model import RegistryInput, RegistryReport
-from ssmtool.registry.order import in_order, misplaced, reference_order
+from ssmtool.registry.order import in_order, mangled_by_accident, misplaced, reference_order
 from ssmtool.registry.patch import ArrayText, RefusedError, insert, remove, rename
 
 
@@ -111,7 +111,8 @@ def _target(given: RegistryInput, loader: NameArray) -> tuple[str, ...]:
             f"{', '.join(moved)} would have to move, and launches go by index: put the names of {loader.array} in the "
             "source's order by hand"
         )
-    return tuple(sorted(keep | set(module), key=reference.__getitem__))
+    wanted = keep | (set(module) - mangled_by_accident(given))
+    return tuple(sorted(wanted, key=reference.__getitem__))
 
 
 def _edit_names(reader: _Reader, data: bytes, target: tuple[str, ...], edits: list[str]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 
+from ssmtool.registry.loader_kind import is_mangled
 from ssmtool.registry.model import RegistryInput
 
 
@@ -27,6 +28,19 @@ def reference_order(given: RegistryInput) -> dict[str, int]:
             order.insert(order.index(previous) + 1 if previous else 0, entry)
         previous = entry
     return {name: place for place, name in enumerate(order)}
+
+
+def mangled_by_accident(given: RegistryInput) -> frozenset[str]:
+    """Symbols of kernels that lack extern "C": what they want is the plain name, not a place in the loader.
+
+    A template's symbol is mangled by necessity and may stand in a loader.
+    """
+    lacking = [kernel.name for kernel in given.source.kernels if not kernel.extern_c and not kernel.template]
+    return frozenset(
+        symbol
+        for symbol in (*given.entries, *given.header_entries)
+        if any(is_mangled(symbol, name) for name in lacking)
+    )
 
 
 def in_order(names: Sequence[str], reference: dict[str, int]) -> list[int]:

@@ -6,7 +6,7 @@ from ssmtool.csource import NameArray, NameEntry
 from ssmtool.findings import Finding, Severity
 from ssmtool.registry.loader_kind import is_mangled
 from ssmtool.registry.model import RegistryInput, Simulation
-from ssmtool.registry.order import misplaced, reference_order
+from ssmtool.registry.order import mangled_by_accident, misplaced, reference_order
 from ssmtool.registry.rules_count import count_findings
 from ssmtool.registry.rules_source import BUILD, FIX
 from ssmtool.registry.simulate import user_sees
@@ -101,11 +101,10 @@ def _place(place: str) -> str:
 def _symbols_without_name(given: RegistryInput, loader: NameArray, simulation: Simulation) -> list[Finding]:
     joined = {piece for entry in loader.entries if len(entry.pieces) > 1 for piece in entry.pieces}
     shown = {kernel.name: kernel for kernel in given.source.kernels}
+    by_accident = mangled_by_accident(given)
     findings = []
     for symbol in given.entries:
-        if symbol in loader.names or symbol in joined:
-            continue
-        if any(is_mangled(symbol, name) for name in shown if not shown[name].extern_c):
+        if symbol in loader.names or symbol in joined or symbol in by_accident:
             continue
         hidden = next((hidden for hidden in loader.hidden if hidden.name == symbol), None)
         told = f"; on line {hidden.line} it stands in {_place(hidden.place)}" if hidden else ""
