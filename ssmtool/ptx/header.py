@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ssmtool.ptx.declarations import Variable, parse_declaration
+from ssmtool.ptx.declarations import SPACES, Variable, parse_declaration
 from ssmtool.ptx.function import Directive, Header
 from ssmtool.ptx.source import SourceText
 
@@ -50,6 +50,8 @@ def parse_header(source: SourceText, match: re.Match[str], end: int) -> Header:
             if code[position:end].strip():
                 raise source.error(position, f"cannot read the header of {name[1]!r} from here on")
             break
+        if late[1] in SPACES:
+            raise source.error(late.start(1) - 1, f"expected the '{{' of {name[1]!r}, found '.{late[1]}'")
         # The blanked copy hides what strings say.
         words = source.text[late.start(2) : late.end(2)].split(",")
         directives.append(Directive(late[1], tuple(word.strip() for word in words if word.strip())))

@@ -28,7 +28,10 @@ _STOP = re.compile(r"[;\n{]")
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Something the front end does not know and keeps as it is: a directive, or an instruction's opcode."""
+    """Something the front end does not know and keeps as it is: a directive, or an instruction's opcode.
+
+    `text` is verbatim, without the `;` that ends it.
+    """
 
     line: int
     column: int
@@ -274,7 +277,7 @@ class Module:
 
     def _report(self, start: int, end: int) -> None:
         line, column = self.source.position(start)
-        self.unknown.append(Unknown(line, column, self.source.text[start:end].strip()))
+        self.unknown.append(Unknown(line, column, self.source.text[start:end].rstrip("; \t\r\n")))
 
     def _unknown_instructions(self) -> None:
         strange = {opcode for opcode in self._opcodes if isa.info(opcode) is None}
