@@ -10,6 +10,7 @@ import re
 from array import array
 from dataclasses import dataclass, field
 
+from ssmtool.ptx.declarations import Variable, parse_declaration
 from ssmtool.ptx.location import LINE_DIRECTIVES
 from ssmtool.ptx.source import SourceText
 
@@ -41,6 +42,16 @@ _STATEMENT_DIRECTIVES = frozenset(
         "common",
     ]
 )
+# .reg .b32 \t%r<23>
+_REGISTERS = re.compile(r"\.reg\s+\.(pred|[busf](?:8|16|32|64))\s+(%?[A-Za-z_$][\w$]*)(?:<(\d{1,9})>)?\s*")
+_STRINGS = re.compile(r'\s*"[^"]*"(?:\s*,\s*"[^"]*")*\s*')
+_NAMES = re.compile(r"\s*[\w$%]+(?:\s*,\s*[\w$%]+)*\s*")
+_LIST = r"\s*(?:\([^()]*\)\s*)?"
+_TABLES = {
+    "branchtargets": _NAMES,
+    "calltargets": _NAMES,
+    "callprototype": re.compile(_LIST + r"_\s*" + _LIST + r"(?:\.[a-z_]\w*(?:\s+\d+)?\s*)*"),
+}
 # The usual beginnings of a statement, as compilers write them, in one match: a label, a .loc, a guard, the opcode.
 _USUAL = re.compile(
     r"\s*(?:([A-Za-z_$][\w$]*):\s+)?"
@@ -61,8 +72,8 @@ class Body:
 
     `starts` are offsets at or (only blanks) before the instruction's guard or opcode, `ends` those of its `;`.
     `scopes[i]` is the parent of scope i. `scope_changes` are (instruction index, scope) pairs in order.
-    `labels` are (name, instruction index, offset, scope); `directives` are (keyword, start, end, scope, index),
-    the span without the `;`; `tables` are those that a label names (`.branchtargets` and its like).
+    `labels` are (name, instruction index, offset, scope); `declared` are (variable or register, scope);
+    `pragmas` are (start, end, instruction index); `tables` are what a label names (`.branchtargets` and its like).
     """
 
     opcodes: list[str] = field(default_factory=list)
@@ -70,8 +81,9 @@ class Body:
     ends: array[int] = field(default_factory=lambda: array("Q"))
     scopes: list[int] = field(default_factory=lambda: [-1])
     scope_changes: list[tuple[int, int]] = field(default_factory=list)
+    declared: list[tuple[Variable, int]] = field(default_factory=list)
     labels: list[tuple[str, int, int, int]] = field(default_factory=list)
-    directives: list[tuple[str, int, int, int, int]] = field(default_factory=list)
+    pragmas: list[tuple[int, int, int]] = field(default_factory=list)
     tables: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     loc_rows: list[int] = field(default_factory=list)
     loc_offsets: list[int] = field(default_factory=list)
@@ -176,6 +188,18 @@ class _Scanner:
         if lost:
             raise self.source.error(lost.start() + 1, "expected ',' or ';' here: a ';' is missing")
 
+    def declaration(self, start: int, end: int) -> None:
+        """Take in a declaration; at once, since one that lacks its `;` would hide the instruction after it."""
+        scope = self.stack[-1]
+        simple = _REGISTERS.fullmatch(self.code, start, end)
+        if simple:
+            count = int(simple[3]) if simple[3] else None
+            variable = Variable(simple[2], "reg", simple[1], simple.start(2), count=count)
+            self.body.declared.append((variable, scope))
+        else:
+            found = parse_declaration(self.source, start, end)
+            self.body.declared.extend((variable, scope) for variable in found)
+
     def directive(self, word: str, named: str | None, start: int, after: int, end: int, complete: bool) -> int | None:
         """Record a directive; where the statement goes on after it, or None when it ends the statement."""
         body = self.body
@@ -184,11 +208,17 @@ class _Scanner:
         if word in _STATEMENT_DIRECTIVES:
             if not complete:
                 raise self.source.error(start, f"this '.{word}' has no ';'")
-            if named is not None and word in ("branchtargets", "calltargets", "callprototype"):
+            if word in _TABLES:
+                if named is None or not _TABLES[word].fullmatch(self.code, after, end):
+                    raise self.source.error(start, f"cannot read this '.{word}': a label or a ';' is missing")
                 body.tables[named] = (word, after, end)
                 body.labels.pop()
+            elif word == "pragma":
+                if not _STRINGS.fullmatch(self.code, after, end):
+                    raise self.source.error(after, "expected strings and ';' after .pragma")
+                body.pragmas.append((after, end, len(body.opcodes)))
             else:
-                body.directives.append((word, start, end, self.stack[-1], len(body.opcodes)))
+                self.declaration(start, end)
             return None
         known = LINE_DIRECTIVES.get(word)
         match = known.match(self.code, start, end) if known else None

@@ -161,10 +161,29 @@ class ControlFlowGraph:
 
     def dominates(self, first: int, second: int) -> bool:
         """Whether every path to block `second` passes block `first`; a block dominates itself."""
-        at: int | None = second
-        while at is not None and at != first:
-            at = self.immediate_dominators.get(at)
-        return at == first
+        if first not in self._dominator_spans or second not in self._dominator_spans:
+            return first == second
+        begin, end = self._dominator_spans[first]
+        return begin <= self._dominator_spans[second][0] < end
+
+    @cached_property
+    def _dominator_spans(self) -> dict[int, tuple[int, int]]:
+        """Each reachable block's place in a preorder of the dominator tree, and where its subtree ends there."""
+        children: dict[int, list[int]] = {}
+        for block, dominator in self.immediate_dominators.items():
+            if dominator is not None:
+                children.setdefault(dominator, []).append(block)
+        finished = postorder(0, lambda block: children.get(block, ()))
+        sizes = dict.fromkeys(finished, 1)
+        for block in finished:  # children before parents
+            sizes[block] += sum(sizes[child] for child in children.get(block, ()))
+        spans = {0: (0, sizes[0])}
+        for block in reversed(finished):
+            at = spans[block][0] + 1
+            for child in children.get(block, ()):
+                spans[child] = (at, at + sizes[child])
+                at += sizes[child]
+        return spans
 
     @cached_property
     def back_edges(self) -> list[tuple[int, int]]:
@@ -204,9 +223,10 @@ class ControlFlowGraph:
                     work.extend(p for p in self.blocks[index].predecessors if p in self.reachable)
             bodies[header] = frozenset(body)
         loops: dict[int, Loop] = {}
+        innermost: dict[int, int] = {}
         for header in sorted(bodies, key=lambda each: len(bodies[each]), reverse=True):
-            around = [each for each in loops if header in bodies[each]]
-            parent = min(around, key=lambda each: len(bodies[each])) if around else None
+            parent = innermost.get(header)  # larger loops have been entered already
+            innermost.update(dict.fromkeys(bodies[header], header))
             depth = loops[parent].depth + 1 if parent is not None else 1
             loops[header] = Loop(header, bodies[header], tuple(latches[header]), parent, depth)
         return loops

@@ -242,7 +242,7 @@ def _byte(word: str) -> int | None:
     """The value of a C integer or character literal that fits a byte, else None."""
     if word[0] == "'":
         inner = word[1:-1]
-        inner = _ESCAPE.sub(lambda match: _SIMPLE.get(match[1], match[1]), inner)
+        inner = _ESCAPE.sub(lambda match: _unescaped(match[1]), inner)
         return ord(inner) if len(inner) == 1 and ord(inner) < 256 else None
     digits = word.rstrip("uUlL")
     try:

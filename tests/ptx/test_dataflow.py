@@ -13,6 +13,16 @@ from ssmtool.ptx.operands import Register
 
 REGISTERS = [Register(f"%r{index}") for index in range(1, 4)]
 
+FORMS = [
+    "mov.b32 %r{a}, %r{b}",
+    "@%p1 mov.b32 %r{a}, %r{b}",
+    "mov.b32 %r{a}, 1",
+    "mov.b64 {{%r{a}, %r{b}}}, %r{c}",
+    "@%p1 bra L{t}",
+    "bra L{t}",
+    "ret",
+]
+
 
 @st.composite
 def bodies(draw: st.DrawFn) -> str:
@@ -22,8 +32,7 @@ def bodies(draw: st.DrawFn) -> str:
     register = st.integers(1, 3)
     for index in range(count):
         a, b, c = draw(register), draw(register), draw(register)
-        form = draw(st.sampled_from(["mov.b32 %r{a}, %r{b}", "@%p1 mov.b32 %r{a}, %r{b}", "mov.b32 %r{a}, 1",
-                                     "mov.b64 {{%r{a}, %r{b}}}, %r{c}", "@%p1 bra L{t}", "bra L{t}", "ret"]))  # fmt: skip
+        form = draw(st.sampled_from(FORMS))
         lines.append(f"L{index}: " + form.format(a=a, b=b, c=c, t=draw(st.integers(0, count))) + ";")
     return "\n".join([*lines, f"L{count}:"])
 

@@ -197,7 +197,7 @@ def test_no_entry_is_an_error_only_for_those_who_need_one() -> None:
     assert [function.name for function in module.functions] == ["f"]
     with pytest.raises(PtxSyntaxError, match=r"no \.entry in this PTX \(1 \.func\)"):
         module.require_entries()
-    with pytest.raises(PtxSyntaxError, match="no .func either"):
+    with pytest.raises(PtxSyntaxError, match=r"no \.func either"):
         parse(HEAD).require_entries()
 
 
