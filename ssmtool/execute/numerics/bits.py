@@ -79,15 +79,17 @@ def bfind(b: Builder, x: Value, signed: bool, shift_amount: bool = False) -> Val
     return b.select(b.icmp_unsigned("==", x, integer(x, 0)), integer(lead, -1), answer)
 
 
-def _low_byte(b: Builder, amount: Value, bits: int) -> Value:
-    amount = resize(b, amount, 32)
-    return resize(b, b.and_(amount, integer(amount, 0xFF)), bits)
+def _place(b: Builder, amount: Value, bits: int) -> Value:
+    """A position or length: 0..255 by the ISA. Beyond, a 32-bit form looks at the low byte, a 64-bit one saturates."""
+    if bits == 32:
+        return b.and_(amount, integer(amount, 0xFF))
+    return resize(b, amount, bits)
 
 
 def bfe(b: Builder, x: Value, position: Value, length: Value, signed: bool) -> Value:
-    """The field of `length` bits at `position` (low bytes of i32 lanes), zero- or sign-extended; 0 if empty."""
+    """The field of `length` bits at `position` (i32 lanes), zero- or sign-extended; 0 if empty."""
     bits = width(x)
-    position, length = _low_byte(b, position, bits), _low_byte(b, length, bits)
+    position, length = _place(b, position, bits), _place(b, length, bits)
     empty = b.icmp_unsigned("==", length, integer(x, 0))
     rest = b.sub(integer(x, bits), minimum(b, length, integer(x, bits), False))
     rest = b.select(empty, integer(x, 0), rest)
@@ -105,7 +107,7 @@ def bfe(b: Builder, x: Value, position: Value, length: Value, signed: bool) -> V
 def bfi(b: Builder, source: Value, into: Value, position: Value, length: Value) -> Value:
     """`into` with `length` bits of `source` put at `position`; what would pass the top is cut off."""
     bits = width(source)
-    position, length = _low_byte(b, position, bits), _low_byte(b, length, bits)
+    position, length = _place(b, position, bits), _place(b, length, bits)
     ones = integer(source, -1)
     empty = b.icmp_unsigned("==", length, integer(source, 0))
     rest = b.sub(integer(source, bits), minimum(b, length, integer(source, bits), False))

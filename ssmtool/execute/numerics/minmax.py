@@ -1,6 +1,6 @@
 """Float min, max, abs, neg, copysign and testp.
 
-min and max: a NaN loses against a number, two NaN give NaN (f32 0x7fffffff, f64 0x7fffffffffffffff, as the H200
+min and max: a NaN loses against a number, two NaN give NaN (f32 0x7fffffff, f64 the first made quiet, as the H200
 answers), and -0 is less than +0. The .NaN and .xorsign forms are sm_80's. abs and neg of an f32 NaN give
 0x7fffffff; of an f64 NaN they leave sign and payload alone and only make it quiet.
 """
@@ -46,9 +46,8 @@ def _extreme(b: Builder, x: Value, y: Value, ftz: bool, which: str) -> Value:
     result = b.select(b.fcmp_ordered("==", x, y), tie, result)
     result = b.select(is_nan(b, x), y, result)
     result = b.select(is_nan(b, y), x, result)
-    canonical = integer(xb, NAN32 if lane == F32 else (1 << 63) - 1)
-    both = b.and_(is_nan(b, x), is_nan(b, y))
-    return b.select(both, as_real(b, canonical, lane), result)
+    nan = as_real(b, integer(xb, NAN32) if lane == F32 else b.or_(xb, integer(xb, QUIET64)), lane)
+    return b.select(b.and_(is_nan(b, x), is_nan(b, y)), nan, result)
 
 
 def abs_(b: Builder, x: Value, ftz: bool = False) -> Value:
@@ -79,7 +78,7 @@ def copysign(b: Builder, x: Value, y: Value) -> Value:
 
 
 def testp(b: Builder, x: Value, test: str) -> Value:
-    """i1 lanes of one of `TESTS`; zero counts as finite and number, neither normal nor subnormal."""
+    """i1 lanes of one of `TESTS`; the ISA counts zero as finite, number and normal."""
     raw = bits_of(b, x)
     fraction = 23 if scalar_type(x) == F32 else 52
     width = 32 if fraction == 23 else 64
@@ -95,5 +94,6 @@ def testp(b: Builder, x: Value, test: str) -> Value:
     if test == "notanumber":
         return b.icmp_unsigned(">", magnitude, top)
     if test == "normal":
-        return b.and_(b.icmp_unsigned("<", magnitude, top), b.icmp_unsigned(">=", magnitude, one))
+        large = b.and_(b.icmp_unsigned("<", magnitude, top), b.icmp_unsigned(">=", magnitude, one))
+        return b.or_(large, b.icmp_unsigned("==", magnitude, integer(raw, 0)))
     return b.and_(b.icmp_unsigned("<", magnitude, one), b.icmp_unsigned("!=", magnitude, integer(raw, 0)))
