@@ -73,7 +73,8 @@ def _switched_off(flow: Flow, machine: Machine, entering: Mapping[int, Environme
     for block, before in entering.items():
         known = dict(before)
         for step in flow.steps(block):
-            if machine.guard(step, known) == 0:
+            # A branch that is not taken is executed all the same.
+            if machine.guard(step, known) == 0 and step.instruction.base not in ("bra", "brx"):
                 off.add(step.instruction.index)
             machine.execute(step, known)
     return frozenset(off)
