@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ssmtool.audit.compare import KernelChange
 from ssmtool.audit.paths import Guarding, PlacedAccess
 from ssmtool.audit.result import AuditResult, KernelAudit
-from ssmtool.report.console import console
 
 # Places of local traffic that are printed for one kernel.
 _GROUPS = 8
@@ -71,12 +72,12 @@ def print_audit(result: AuditResult) -> None:
     print_table("", COLUMNS, [row(kernel) for kernel in result], marked=_marked(result))
     for kernel in result:
         if kernel.local_bytes or any(kernel.static_local) or kernel.path.assumed:
-            console().print(f"{kernel.name}: {sentence(kernel)}", markup=False, soft_wrap=True)
+            print(f"{kernel.name}: {sentence(kernel)}")
             groups = _groups(kernel)
             for words in groups[:_GROUPS]:
-                console().print(f"  {words}", markup=False, soft_wrap=True)
+                print(f"  {words}")
             if len(groups) > _GROUPS:
-                console().print(f"  ... and {len(groups) - _GROUPS} more places; --format json has all", markup=False)
+                print(f"  ... and {len(groups) - _GROUPS} more places; --format json has all")
 
 
 def _groups(kernel: KernelAudit) -> list[str]:
@@ -113,18 +114,37 @@ def _marked(result: AuditResult) -> list[str]:
 def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, marked: Sequence[str] = ()
 ) -> None:
-    """A plain table, first column to the left and numbers to the right; `marked` are styles of rows."""
+    """A table with the first column to the left and numbers to the right; `marked` are styles of rows.
+
+    Off a terminal it is plain text that nothing cuts, whatever the width, and rich is not imported.
+    """
+    if not sys.stdout.isatty() and "FORCE_COLOR" not in os.environ:
+        print("\n".join([*([title] if title else []), *_plain_table(columns, rows), ""]))
+        return
     from rich import box
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title=title or None, title_justify="left", box=box.SIMPLE, pad_edge=False)
     for index, column in enumerate(columns):
-        table.add_column(column, justify="left" if index == 0 else "right", no_wrap=True)
+        table.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
     for number, cells in enumerate(rows):
         table.add_row(*(Text(cell) for cell in cells), style=marked[number] if number < len(marked) else "")
-    target = console()
-    target.print(table)
+    Console(highlight=False).print(table)
+
+
+def _plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(line[index]) for line in (columns, *rows)) for index in range(len(columns))]
+    lines = [columns, ["-" * width for width in widths], *rows]
+    words = {0} | {index for index in range(len(columns)) if any(line[index][:1].isalpha() for line in rows)}
+    return [
+        "  ".join(
+            cell.ljust(width) if index in words else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
 
 
 def comparison_table(changes: Sequence[KernelChange]) -> dict[str, Any]:

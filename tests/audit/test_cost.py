@@ -35,8 +35,8 @@ def costs() -> dict[str, KernelCost]:
 
 def test_kernel_8_by_class() -> None:
     cost = costs()["fc_ssm_recurrence_seq"]
-    # Two trees of 7 rounds in 4 warps: 6 control instructions and a barrier a round; the body of 6 (two loads, an add, a
-    # store, two of address arithmetic) runs in 2 + 1*6 warps. The position loop adds 3 of control in each warp.
+    # Two trees of 7 rounds in 4 warps: 6 control instructions and a barrier a round; the body of 6 (two loads, an add,
+    # a store, two of address arithmetic) runs in 2 + 1*6 warps. The position loop adds 3 of control in each warp.
     assert cost.position_slots is not None
     assert cost.position_slots["loop control"] == 2 * 7 * 6 * 4 + 3 * 4 == 348
     assert cost.position_slots["barrier"] == 2 * 7 * 4 + 4 * 4 == 72
