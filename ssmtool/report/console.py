@@ -31,7 +31,7 @@ def console(*, stderr: bool = False) -> Console:
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else 140
-    return Console(file=stream, width=width, highlight=False, soft_wrap=False)
+    return Console(stderr=stderr, width=width, highlight=False)
 
 
 def print_outcome(outcome: Outcome, *, summary: str, quiet: bool = False) -> None:
