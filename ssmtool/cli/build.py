@@ -66,15 +66,18 @@ def command(
         raise SsmtoolError("--check needs no compiler; --compiler goes with --check --rebuild")
     as_json = output_format == "json"
     if check and not rebuild:
-        return _check(app, as_json)
-    mode = "check" if check else "diff" if diff else "write"
+        # It ends in a tenth of a second; without the collector's passes over what the imports leave it is 8 % shorter.
+        gc.disable()
+        try:
+            return _check(app, as_json)
+        finally:
+            gc.enable()
+    mode: Literal["write", "check", "diff"] = "check" if check else "diff" if diff else "write"
     return _compile(app, compiler, mode, sync=sync, as_json=as_json)
 
 
 def _check(app: AppContext, as_json: bool) -> int:
     """Freshness by hash, then the registry rule on what the header holds."""
-    # The run ends in a tenth of a second; without the collector's passes over what the imports leave it is 8 % shorter.
-    gc.disable()
     from ssmtool.build.freshness import State, check_freshness
     from ssmtool.registry.project import check_project
     from ssmtool.report.console import print_outcome
