@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ssmtool.audit.classes import mix
 from ssmtool.audit.localmemory import LocalAccess, local_accesses
@@ -45,27 +47,29 @@ def count(function: Function, accesses: tuple[LocalAccess, ...] | None = None) -
     if accesses is None:
         accesses = local_accesses(function)
     histogram = function.histogram()
-
-    def total(*categories: str) -> int:
-        return sum(number for opcode, number in histogram.items() if isa.category(opcode) in categories)
-
+    categories: Counter[str] = Counter()
+    approximate = 0
+    for opcode, number in histogram.items():
+        categories[isa.category(opcode)] += number
+        approximate += number if is_approximate(opcode) else 0
     return Counts(
         instructions=len(function.opcodes),
         local_bytes=function.local_bytes,
         local_loads=sum(access.kind == "load" for access in accesses),
         local_stores=sum(access.kind != "load" for access in accesses),
         generic_local=sum(access.generic for access in accesses),
-        barriers=total("barrier"),
-        shuffles=total("shuffle"),
-        atomics=total("atomic"),
+        barriers=categories["barrier"],
+        shuffles=categories["shuffle"],
+        atomics=categories["atomic"],
         conditional_branches=_conditional_branches(function),
-        approximate=sum(number for opcode, number in histogram.items() if is_approximate(opcode)),
-        contractible=len(contractible_products(function)),
-        calls=total("call"),
+        approximate=approximate,
+        contractible=len(contractible_products(function, histogram)),
+        calls=categories["call"],
         mix=mix(histogram),
     )
 
 
+@lru_cache(maxsize=65536)
 def is_approximate(opcode: str) -> bool:
     """Whether the instruction's result is not the correctly rounded one: `.approx`, `.full`, `ex2`, `lg2`, ..."""
     base, *modifiers = opcode.split(".")
@@ -74,56 +78,91 @@ def is_approximate(opcode: str) -> bool:
 
 def _conditional_branches(function: Function) -> int:
     return sum(
-        function.instructions[index].predicate is not None or opcode.startswith("brx")
+        opcode.startswith("brx") or _text(function, index).startswith("@")
         for index, opcode in enumerate(function.opcodes)
         if opcode.startswith(("bra", "brx"))
     )
 
 
-def contractible_products(function: Function) -> tuple[int, ...]:
+def _text(function: Function, index: int) -> str:
+    """The instruction from its guard on, read off the columns: no operand is parsed."""
+    body = function.body
+    return function.source.code[body.starts[index] : body.ends[index]].lstrip()
+
+
+def contractible_products(function: Function, histogram: Counter[str] | None = None) -> tuple[int, ...]:
     """Indices of products that ptxas may fuse.
 
     Those are `mul.f32`/`mul.f64` without a rounding modifier whose result goes only into `add`/`sub` without one, in
-    the same block: ptxas may make `fma` of the pair (PTX ISA manual, "mul", "add"), which rounds once.
+    the same block: ptxas may make `fma` of the pair (PTX ISA manual, "mul", "add"), which rounds once. Where a register
+    is written twice, no product of it is counted: which one an add sees is not told by its name.
     """
-    kinds = [kind for kind in ("f32", "f64") if _has_pair(function.histogram(), kind)]
-    if not kinds:
+    open_forms = {opcode for opcode in histogram or function.histogram() if _is_open(opcode)}
+    if not any(form.startswith("mul") for form in open_forms) or not any(
+        form.startswith(("add", "sub")) for form in open_forms
+    ):
         return ()
-    graph = ControlFlowGraph(function)
-    candidates: dict[Register, tuple[int, str]] = {}
-    good: dict[Register, int] = {}
-    bad: set[Register] = set()
-    for index, text in enumerate(function.opcodes):
-        instruction = function.instructions[index]
-        parts = text.split(".")
-        open_form = parts[-1] in kinds and not {"rn", "rz", "rm", "rp"} & set(parts)
-        adds = open_form and parts[0] in ("add", "sub")
-        for register in isa.uses(instruction):
-            if register not in candidates:
-                continue
-            same_block = graph.block_of[candidates[register][0]] == graph.block_of[index]
-            if adds and same_block and candidates[register][1] == parts[-1]:
-                good[register] = good.get(register, 0) + 1
-            else:
-                bad.add(register)
-        for register in isa.defs(instruction):
-            if register in candidates:
-                bad.add(register)  # written twice: which product an add sees is not told by the name
-            elif open_form and parts[0] == "mul":
-                candidates[register] = (index, parts[-1])
-    return tuple(sorted(candidates[register][0] for register in good if register not in bad))
+    products: dict[str, int] = {}
+    for index, opcode in enumerate(function.opcodes):
+        if opcode in open_forms and opcode.startswith("mul"):
+            match = _RESULT.match(_text(function, index))
+            if match is not None:
+                products.setdefault(match[1], index)
+    mentions = _mentions(function, products)
+    graph: ControlFlowGraph | None = None
+    found = []
+    for name, product in products.items():
+        users = [index for index in mentions.get(name, ()) if index != product]
+        kind = function.opcodes[product].rpartition(".")[2]
+        if not users or not all(
+            function.opcodes[index] in open_forms
+            and function.opcodes[index].startswith(("add", "sub"))
+            and function.opcodes[index].endswith(kind)
+            for index in users
+        ):
+            continue
+        register = next(iter(isa.defs(function.instructions[product])), None)
+        graph = graph or ControlFlowGraph(function)
+        blocks = {graph.block_of[index] for index in (product, *users)}
+        reads = all(register in isa.uses(function.instructions[index]) for index in users)
+        writes = any(register in isa.defs(function.instructions[index]) for index in users)
+        if len(blocks) == 1 and reads and not writes:
+            found.append(product)
+    return tuple(sorted(found))
 
 
-def _has_pair(histogram: Counter[str], kind: str) -> bool:
-    def occurs(base: str) -> bool:
-        return any(
-            opcode.startswith(base + ".")
-            and opcode.endswith("." + kind)
-            and not {"rn", "rz", "rm", "rp"} & set(opcode.split("."))
-            for opcode in histogram
-        )
+def _mentions(function: Function, names: Mapping[str, int]) -> dict[str, list[int]]:
+    """Name -> indices of the instructions whose text has it. Few names are searched for, many are met in one pass."""
+    code, starts = function.source.code, function.body.starts
+    begin, end = function.span
+    found: dict[str, list[int]] = {}
+    if len(names) > _FEW:
+        for match in _REGISTER.finditer(code, begin, end):
+            if match[0] in names:
+                found.setdefault(match[0], []).append(bisect_right(starts, match.start()) - 1)
+        return found
+    for name in names:
+        at = code.find(name, begin, end)
+        while at >= 0:
+            after = code[at + len(name)]
+            if not (after.isalnum() or after in "_$"):
+                found.setdefault(name, []).append(bisect_right(starts, at) - 1)
+            at = code.find(name, at + 1, end)
+    return found
 
-    return occurs("mul") and (occurs("add") or occurs("sub"))
+
+_FEW = 32
+# `@%p1 mul.f32 %f1, ...`
+_RESULT = re.compile(r"(?:@\s*!?\s*[\w$%]+\s+)?[\w.:]+\s+(%?[\w$]+)")
+_REGISTER = re.compile(r"[%\w$]+")
+_ROUNDINGS = frozenset(("rn", "rz", "rm", "rp"))
+
+
+@lru_cache(maxsize=65536)
+def _is_open(opcode: str) -> bool:
+    """Whether it is a multiplication, addition or subtraction that leaves ptxas free to fuse it."""
+    base, *modifiers = opcode.split(".")
+    return base in ("mul", "add", "sub") and modifiers[-1:] in (["f32"], ["f64"]) and not _ROUNDINGS & set(modifiers)
 
 
 def callee(function: Function, index: int) -> str | None:
