@@ -6,6 +6,7 @@ Paths in settings are relative to the folder of the settings file, and reports s
 
 from __future__ import annotations
 
+import difflib
 import re
 import sys
 from pathlib import Path, PurePosixPath
@@ -168,9 +169,26 @@ def read_project(path: Path) -> Project | None:
     try:
         settings = msgspec.convert(table, Settings)
     except msgspec.ValidationError as error:
-        raise SsmtoolError(f"[tool.ssmtool]: {error}", path=path, line=_line_of(text, str(error))) from None
+        raise SsmtoolError(
+            f"{_advice(str(error))}",
+            path=path,
+            line=_line_of(text, str(error)),
+            hint="docs/settings.md lists every key",
+        ) from None
     _check(settings, path, text)
     return Project(root=path.parent, settings=settings, settings_file=path)
+
+
+def _advice(message: str) -> str:
+    """Msgspec's message, with the known key that an unknown one looks like."""
+    match = re.search(r"unknown field `(\w+)`", message)
+    if match is None:
+        return f"wrong setting: {message}"
+    place: type[msgspec.Struct] = ModuleSettings if "$.module" in message else Settings
+    place = LoaderSettings if ".loader" in message else place
+    close = difflib.get_close_matches(match[1], place.__struct_fields__, 1)
+    known = f"did you mean `{close[0]}`?" if close else f"known there: {', '.join(place.__struct_fields__)}"
+    return f"unknown setting `{match[1]}`; {known}"
 
 
 def _line_of(text: str, message: str) -> int | None:
@@ -189,7 +207,7 @@ def _check(settings: Settings, path: Path, text: str) -> None:
     def wrong(key: str, message: str) -> SsmtoolError:
         match = re.search(rf"(?m)^\s*{key}\s*=", text)
         line = text.count("\n", 0, match.end()) + 1 if match else None
-        return SsmtoolError(f"[tool.ssmtool] {key}: {message}", path=path, line=line)
+        return SsmtoolError(f"setting `{key}`: {message}", path=path, line=line)
 
     if settings.compiler not in ("auto", "nvcc", "nvrtc"):
         raise wrong("compiler", f'"{settings.compiler}" is not one of "auto", "nvcc", "nvrtc"')

@@ -27,7 +27,8 @@ def check_limits(
     baseline = read_baseline(path, settings.baseline) if whole and not update_baseline else None
     resources: dict[str, Resources] = {}
     ptxas: str | None = None
-    if needs_ptxas(settings.budget) or (baseline is not None and baseline.ptxas is not None):
+    # Numbers of ptxas are ratcheted where the baseline has them, and where there is no ptxas that is skipped aloud.
+    if needs_ptxas(settings.budget) or update_baseline or (baseline is not None and baseline.ptxas is not None):
         resources, ptxas, skips = _measure(inputs)
         outcome.skips += skips
     file = project.show(project.settings_file) if project.settings_file else None
@@ -61,7 +62,7 @@ def _measure(inputs: Sequence[Input]) -> tuple[dict[str, Resources], str | None,
             if report not in skips:
                 skips.append(report)
             continue
-        title = report.ptxas.title
+        title = f"ptxas {report.ptxas.version}"
         for item in report.entries:
             found.setdefault(item.name, item)
     return found, title, skips

@@ -71,7 +71,10 @@ def _feeding(flow: Flow, branch: Step, writers: dict[Register, list[int]], outsi
         for index in writers.get(register, ()):
             step = flow.step(index)
             text = step.instruction.opcode.text
-            if isa.category(text) not in _FEEDS or class_of(text) == "floating point":
+            # A bound that is loaded from its parameter in every turn is as good as one in a register.
+            if not text.startswith("ld.param") and (
+                isa.category(text) not in _FEEDS or class_of(text) == "floating point"
+            ):
                 return None
             feeding.add(index)
             work.extend(isa.uses(step.instruction))

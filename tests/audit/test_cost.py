@@ -56,6 +56,8 @@ def test_kernel_10_per_row() -> None:
     cost = costs()["fc_ssm_recurrence_seq_warp"]
     assert cost.position_slots is not None
     assert cost.position_slots["shuffle"] == 10 * 4
+    # The bound is loaded anew in every turn: with it 4 instructions in each of 4 warps.
+    assert cost.position_slots["loop control"] == pytest.approx(4 * 4, abs=0.2)
     # 78 in the main loop, and a little for the exponentials that are staged 32 positions at a time.
     assert sum(cost.position_slots.values()) / 4 == pytest.approx(78, abs=0.5)
 

@@ -47,8 +47,8 @@ def test_fast_path_declares_a_depot_and_executes_none_of_it() -> None:
 
 @pytest.mark.parametrize("name", ["generic", "fast"])
 def test_without_the_fast_path_the_residual_traffic_is_counted(name: str) -> None:
-    # conv_kernel == 3, read off the source and the unrolling by 4 whose remainder runs 2 of 3 steps: taps 2 loads, shift
-    # 1 load and 1 store, append 1 store, copy to snaps 2 loads, rolled loops for fill (1 store) and write-back (1 load).
+    # conv_kernel == 3, read off the source and its unrolling by 4, whose remainder runs 2 of 3 steps: taps 2 loads,
+    # shift 1 load and 1 store, append 1 store, copy to snaps 2 loads; rolled loops: fill 1 store, write-back 1 load.
     found = kernel(name, 3)
     assert (found.local_bytes, found.path_local) == (12, (6, 3))
 
