@@ -109,8 +109,8 @@ def walked(body: str, threads: int = 32, **values: int) -> dict[str, int]:
 
 def test_lanes_that_part_meet_again_after_the_branch() -> None:
     body = (
-        "mov.u32 %r2, %tid.x; setp.lt.u32 %p1, %r2, 7; @%p1 bra A; mul.lo.s32 %r3, %r2, 3; bra B; A: shl.b32 %r3, %r2, 1;"
-        " B: xor.b32 %r4, %r3, 1;"
+        "mov.u32 %r2, %tid.x; setp.lt.u32 %p1, %r2, 7; @%p1 bra A; mul.lo.s32 %r3, %r2, 3; bra B;"
+        " A: shl.b32 %r3, %r2, 1; B: xor.b32 %r4, %r3, 1;"
     )
     found = walked(body)
     assert (found["mul.lo.s32"], found["shl.b32"], found["xor.b32"]) == (1, 1, 1)
