@@ -180,7 +180,7 @@ def read_project(path: Path) -> Project | None:
 
 
 def _advice(message: str) -> str:
-    """Msgspec's message, with the known key that an unknown one looks like."""
+    """The message of msgspec, with the known key that an unknown one looks like."""
     match = re.search(r"unknown field `(\w+)`", message)
     if match is None:
         return f"wrong setting: {message}"

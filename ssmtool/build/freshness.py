@@ -172,7 +172,8 @@ def _changed_sources(project: Project, module: ModuleSettings, record: ModuleRec
     now = hash_includes(project, source)
     for name in sorted({*now, *record.includes}):
         if name not in now:
-            changed.append(f"{name} (no longer included)")
+            gone = not project.path(name).exists()
+            changed.append(f"{name} ({'no such file any more' if gone else 'no longer included'})")
         elif name not in record.includes:
             changed.append(f"{name} (newly included)")
         elif now[name] != record.includes[name]:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 from ssmtool.build.entries import record_entries, split_entries
 from ssmtool.build.includes import hash_includes, hash_source
@@ -80,7 +79,12 @@ def _request(project: Project, module: ModuleSettings) -> CompileRequest:
     """What the compiler is asked for one module."""
     settings = project.settings
     source = project.path(module.source)
-    text = decode_source(read_bytes(source), Path(project.show(source)))
+    try:
+        text = decode_source(read_bytes(source), source)
+    except SsmtoolError as error:
+        error.path = module.source
+        error.hint = error.hint or f"the settings name it as the source of {module.constant_name}"
+        raise
     if not text.strip():
         raise ProductError("is empty: there is no kernel to compile", path=project.show(source))
     return CompileRequest(

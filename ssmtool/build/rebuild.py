@@ -92,10 +92,21 @@ def plan_rebuild(project: Project, build: Build, *, sync: bool, fail_on_change: 
     reports, outcome = check_project(project, *_fresh(project, build))
     fixes: list[LoaderFix] = []
     if sync and any(finding.severity is Severity.ERROR for finding in outcome.findings):
-        fixes = plan_fixes(project, reports)
+        fixes = [_only_appending(fix) for fix in plan_fixes(project, reports)]
     if fail_on_change and changed:
         outcome.findings.insert(0, _differs(project, build, changes))
     return Plan(build, changed, changes, reports, outcome, fixes)
+
+
+def _only_appending(fix: LoaderFix) -> LoaderFix:
+    """The fix if it leaves every name at its index, else the same loader left alone with the reason.
+
+    A build is run without a thought; launches go by index, so a removal or an insertion is asked for by name.
+    """
+    if not fix.moved:
+        return fix
+    reason = f"launches go by index, and this would change: {', '.join(fix.moved)}; ssmtool registry --fix does it"
+    return LoaderFix(fix.path, fix.shown, None, (), (*fix.refusals, reason), ())
 
 
 def _fresh(project: Project, build: Build) -> tuple[Header, dict[str, tuple[str, ...]]]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ssmtool.csource import KernelSource, NameArray
-from ssmtool.findings import Skip
+from ssmtool.findings import Finding, Severity, Skip
 from ssmtool.registry.ladder import climb
 from ssmtool.registry.loader_kind import LoaderKind
-from ssmtool.registry.model import RegistryInput, RegistryReport
+from ssmtool.registry.model import RegistryInput, RegistryReport, Simulation
 from ssmtool.registry.rules_loader import loader_findings
 from ssmtool.registry.rules_source import source_findings
-from ssmtool.registry.simulate import simulate
+from ssmtool.registry.simulate import simulate, user_sees
 
 
 def check_registry(
@@ -45,6 +45,8 @@ def check_registry(
     if loader is not None and simulation is not None:
         findings += loader_findings(given, loader, simulation)
     skips, required = _skips(given)
+    if simulation is not None and simulation.when != "loaded" and not any(map(_is_error, findings)):
+        findings.append(_loads_nothing(given, simulation))
     return RegistryReport(
         input=given,
         rows=climb(given, simulation),
@@ -52,6 +54,28 @@ def check_registry(
         findings=tuple(findings),
         skips=tuple(skips),
         required_skips=tuple(required),
+    )
+
+
+def _is_error(finding: Finding) -> bool:
+    return finding.severity is Severity.ERROR
+
+
+def _loads_nothing(given: RegistryInput, simulation: Simulation) -> Finding:
+    """Names and module agree, and yet the loader would not load them all: its own lists disagree."""
+    loader = given.loader
+    assert loader is not None, "only a loader can be simulated"
+    constants = given.kind.constants
+    gone = [name for name in constants if name not in loader.names]
+    rows = f"FC_KERNELS has {', '.join(gone)}, which {loader.array} does not name" if gone else "its lists disagree"
+    return Finding(
+        rule="registry/loader-disagrees",
+        severity=Severity.ERROR,
+        message=f"the loader takes {len(simulation.loaded)} of {len(loader.names)} names: {rows}",
+        path=loader.path,
+        line=loader.line,
+        effect=user_sees(simulation),
+        fix=f"bring FC_KERNELS in line with {loader.array} by hand, together with the launches by these constants",
     )
 
 

@@ -22,12 +22,14 @@ from ssmtool.registry.patch import ArrayText, RefusedError, insert, remove, rena
 class Fix(msgspec.Struct, frozen=True):
     """The outcome of planning: `data` are the loader's new bytes, the old ones when nothing is to be done or may be.
 
-    `edits` say what changes, a line each; `refusal` says why nothing does, although something is wrong.
+    `edits` say what changes, a line each; `refusal` says why nothing does, although something is wrong. `moved` are
+    the names that lose their index, in words: launches go by index.
     """
 
     data: bytes
     edits: tuple[str, ...] = ()
     refusal: str | None = None
+    moved: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -62,7 +64,18 @@ def _plan(given: RegistryInput, old: NameArray, data: bytes) -> Fix:
     if not edits:
         return Fix(data)
     _verify(reader, new_data, target)
-    return Fix(new_data, tuple(edits))
+    return Fix(new_data, tuple(edits), moved=_moved(loader.names, target))
+
+
+def _moved(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
+    """What happens to indices: `name: 3 -> 2`, or `name: removed`. A name respelt in its place keeps its index."""
+    moved = []
+    for index, name in enumerate(old):
+        if name in new and new.index(name) != index:
+            moved.append(f"{name}: {index} -> {new.index(name)}")
+        elif name not in new and (index >= len(new) or new[index] in old):
+            moved.append(f"{name}: removed")
+    return tuple(moved)
 
 
 class _Reader(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ import msgspec
 from ssmtool.csource import KernelSource, NameArray, defines_from_flags, find_name_array, read_kernels
 from ssmtool.errors import SsmtoolError
 from ssmtool.files import read_bytes, read_source, write_atomic
-from ssmtool.findings import Outcome, Skip
+from ssmtool.findings import Finding, Outcome, Severity, Skip
 from ssmtool.header import Header, read_header
 from ssmtool.project import LoaderSettings, ModuleSettings, Project
 from ssmtool.registry.check import check_registry
@@ -31,6 +31,7 @@ class LoaderFix(msgspec.Struct, frozen=True):
     data: bytes | None
     edits: tuple[str, ...]
     refusals: tuple[str, ...]
+    moved: tuple[str, ...] = ()
 
     def write(self) -> bool:
         """Write the file whole; True if it changed. Raises SsmtoolError when the folder or the disk refuses."""
@@ -60,7 +61,30 @@ def check_project(
         outcome.extend(report.findings)
         outcome.skips += report.skips
         outcome.required_skips += report.required_skips
+    outcome.extend(_unlisted_sources(project))
     return reports, outcome
+
+
+def _unlisted_sources(project: Project) -> list[Finding]:
+    """Sources with kernels beside those of the settings: nothing compiles them, so their kernels are inert."""
+    listed = {project.path(module.source).resolve() for module in project.settings.module}
+    findings = []
+    for folder in sorted({path.parent for path in listed if path.parent.is_dir()}):
+        for path in sorted(folder.glob("*.cu")):
+            if path.resolve() in listed or not path.is_file() or b"__global__" not in read_bytes(path):
+                continue
+            shown = project.show(path)
+            findings.append(
+                Finding(
+                    rule="registry/unlisted-source",
+                    severity=Severity.WARNING,
+                    message=f"{shown} mentions __global__ and is in no [[module]] of the settings",
+                    path=shown,
+                    effect="its kernels, if it has any, are in no header: no program can load them",
+                    fix=f'add a module with source = "{shown}" to the settings, or move the file',
+                )
+            )
+    return findings
 
 
 def _check_module(
@@ -108,12 +132,15 @@ def plan_fixes(project: Project, reports: Sequence[RegistryReport]) -> list[Load
         old = data = read_bytes(path)
         edits: list[str] = []
         refusals: list[str] = []
+        moved: list[str] = []
         for report in group:
             fix = plan_fix(report, data)
             data = fix.data
             edits += fix.edits
             refusals += [fix.refusal] if fix.refusal else []
-        fixes.append(LoaderFix(path, shown, data if data != old else None, tuple(edits), tuple(refusals)))
+            moved += fix.moved
+        changed = data if data != old else None
+        fixes.append(LoaderFix(path, shown, changed, tuple(edits), tuple(refusals), tuple(moved)))
     return fixes
 
 

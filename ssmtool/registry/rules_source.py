@@ -21,6 +21,8 @@ def source_findings(given: RegistryInput, simulation: Simulation | None) -> list
         if kernel.template or kernel.name in given.entries:
             if kernel.name in given.entries and kernel.name not in given.header_entries:
                 findings.append(_not_in_header(given, kernel))
+            elif not kernel.extern_c and not kernel.template and given.ptx_entries is None:
+                findings.append(_about_to_be_mangled(given, kernel))
             continue
         if not kernel.extern_c:
             findings += _mangled(given, kernel, simulation)
@@ -117,6 +119,20 @@ def _mangled(given: RegistryInput, kernel: SourceKernel, simulation: Simulation 
             fix=f'write: extern "C" __global__ void {kernel.name}(...); then: {BUILD}',
         )
     ]
+
+
+def _about_to_be_mangled(given: RegistryInput, kernel: SourceKernel) -> Finding:
+    """A kernel that lost its extern "C" after the header was made; a warning: an earlier declaration may have one."""
+    return Finding(
+        rule="registry/no-extern-c",
+        severity=Severity.WARNING,
+        kernel=kernel.name,
+        message=f'{kernel.name} is declared without extern "C"; the header still has it under its own name',
+        path=given.source.path,
+        line=kernel.line,
+        effect='unless an earlier declaration says extern "C", the next build gives it a C++ name that no loader finds',
+        fix=f'write: extern "C" __global__ void {kernel.name}(...)',
+    )
 
 
 def _symbols_without_source(given: RegistryInput) -> list[Finding]:

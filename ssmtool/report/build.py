@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from ssmtool.build.difference import KernelChange
 from ssmtool.build.pipeline import Build
 from ssmtool.build.rebuild import Plan
 from ssmtool.project import Project
@@ -42,11 +43,16 @@ def _print_changes(plan: Plan, *, diff: bool) -> None:
         if len(change.operations) > _OPERATIONS_SHOWN:
             operations += f" and {len(change.operations) - _OPERATIONS_SHOWN} more"
         print(
-            f"{change.kind}: {change.kernel}: +{change.lines_added} -{change.lines_removed} lines"
+            f"{change.kind}: {_name(change)}: +{change.lines_added} -{change.lines_removed} lines"
             + (f"; instructions: {operations}" if operations else "; same instructions")
         )
         if diff and change.diff:
             print(change.diff)
+
+
+def _name(change: KernelChange) -> str:
+    """The kernel, or the constant for what lies outside its kernels."""
+    return f"{change.constant} {change.kernel}" if change.kernel == "(module)" else change.kernel
 
 
 def _summary(project: Project, build: Build, plan: Plan, *, write: bool) -> str:

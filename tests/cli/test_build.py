@@ -75,6 +75,50 @@ def test_a_sixteenth_kernel_is_walked_through_all_three_steps(product: Path, run
     assert run(product, "build", "--check").code == 0
 
 
+def delete_kernel(product: Path, name: str) -> None:
+    source = product / SOURCE
+    text = source.read_text()
+    start = text.index(f'extern "C" __global__ void {name}(')
+    end = text.index("\n}\n", start) + 3
+    source.write_text(text[:start] + text[end:])
+
+
+def test_a_build_never_shifts_the_index_of_a_kernel_that_stays(product: Path, run: Run) -> None:
+    delete_kernel(product, "fc_sigmoid")
+    loader = (product / LOADER).read_bytes()
+    ran = run(product, "build")
+    assert ran.code == 1
+    assert (product / LOADER).read_bytes() == loader
+    assert "fc_sigmoid: removed" in ran.out
+    assert "fc_ssm_decay_gate: 4 -> 3" in ran.out
+    assert "ssmtool registry --fix" in ran.out
+
+
+def test_a_loader_whose_second_list_disagrees_is_never_ok(product: Path, run: Run) -> None:
+    delete_kernel(product, "fc_sigmoid")
+    run(product, "build")
+    ran = run(product, "registry", "--fix")
+    assert ran.code == 1
+    assert "FC_KERNELS has fc_sigmoid" in ran.out
+    assert run(product, "build", "--check").code == 1
+
+
+def test_a_source_that_no_module_names_is_told(product: Path, run: Run) -> None:
+    (product / "kernels/third.cu").write_text('extern "C" __global__ void third(float *x) { x[0] = 1; }\n')
+    ran = run(product, "build", "--check")
+    assert "kernels/third.cu mentions __global__ and is in no [[module]]" in ran.out
+
+
+def test_a_kernel_that_lost_its_linkage_is_told_before_the_build_breaks_it(product: Path, run: Run) -> None:
+    source = product / SOURCE
+    source.write_text(
+        source.read_text().replace('extern "C" __global__ void fc_sigmoid', "__global__ void fc_sigmoid", 1)
+    )
+    ran = run(product, "registry")
+    assert "warning" in ran.out
+    assert "registry/no-extern-c" in ran.out
+
+
 def test_no_sync_leaves_the_loader_and_says_what_is_inert(product: Path, run: Run) -> None:
     append(product / SOURCE, SIXTEENTH)
     loader = (product / LOADER).read_bytes()
