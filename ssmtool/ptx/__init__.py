@@ -7,11 +7,11 @@
     >>> for kernel in module.require_entries():        # no .entry is an error, never an empty loop
     ...     print(kernel.name, kernel.local_bytes, kernel.histogram()["ld.local.f32"])
     >>> kernel = module.function("fc_sigmoid")
-    >>> instruction = kernel.instructions[4]
+    >>> instruction = kernel.instructions[0]
     >>> instruction.base, instruction.modifiers, instruction.type, instruction.space
     ('ld', ('param', 'u64'), 'u64', 'param')
     >>> instruction.operands
-    (Register(name='%rd1', ...), Address(base=Symbol(name='fc_sigmoid_param_0', ...), offset=0, extra=()))
+    (Register(name='%rd2', ...), Address(base=Symbol(name='fc_sigmoid_param_0', ...), offset=0, extra=()))
     >>> instruction.line, instruction.loc, instruction.predicate, instruction.text
 
 How the rooms lie, from text to meaning:

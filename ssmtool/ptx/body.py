@@ -10,7 +10,7 @@ import re
 from array import array
 from dataclasses import dataclass, field
 
-from ssmtool.ptx.declarations import Variable, parse_declaration
+from ssmtool.ptx.declarations import parse_declaration
 from ssmtool.ptx.location import LINE_DIRECTIVES
 from ssmtool.ptx.source import SourceText
 
@@ -43,7 +43,7 @@ _STATEMENT_DIRECTIVES = frozenset(
     ]
 )
 # .reg .b32 \t%r<23>
-_REGISTERS = re.compile(r"\.reg\s+\.(pred|[busf](?:8|16|32|64))\s+(%?[A-Za-z_$][\w$]*)(?:<(\d{1,9})>)?\s*")
+_REGISTERS = re.compile(r"\.reg\s+\.(?:pred|[busf](?:8|16|32|64))\s+%?[A-Za-z_$][\w$]*(?:<\d{1,9}>)?\s*")
 _STRINGS = re.compile(r'\s*"[^"]*"(?:\s*,\s*"[^"]*")*\s*')
 _NAMES = re.compile(r"\s*[\w$%]+(?:\s*,\s*[\w$%]+)*\s*")
 _LIST = r"\s*(?:\([^()]*\)\s*)?"
@@ -62,7 +62,7 @@ _USUAL = re.compile(
 # What a statement looks like that lacks the `;` before its successor: an operand, then no comma, then a new line
 # or a dotted opcode. Operands themselves never stand next to each other without a mark between.
 _LOST_SEMICOLON = re.compile(
-    r"[\w\])}]\s*\n\s*[\w$%\[{@.]|[\w\])}]\s+(?:@!?[\w$%]+\s+)?[a-z][a-z0-9_]*\.[a-z]|[\w\])}]\s*@"
+    r"[\w\])}][^\S\n]*\n\s*[\w$%\[{@.]|[\w\])}]\s+(?:@!?[\w$%]+\s+)?[a-z][a-z0-9_]*\.[a-z]|[\w\])}]\s*@"
 )
 
 
@@ -72,7 +72,7 @@ class Body:
 
     `starts` are offsets at or (only blanks) before the instruction's guard or opcode, `ends` those of its `;`.
     `scopes[i]` is the parent of scope i. `scope_changes` are (instruction index, scope) pairs in order.
-    `labels` are (name, instruction index, offset, scope); `declared` are (variable or register, scope);
+    `labels` are (name, instruction index, offset, scope); `declarations` are (start, end, scope);
     `pragmas` are (start, end, instruction index); `tables` are what a label names (`.branchtargets` and its like).
     """
 
@@ -81,7 +81,7 @@ class Body:
     ends: array[int] = field(default_factory=lambda: array("Q"))
     scopes: list[int] = field(default_factory=lambda: [-1])
     scope_changes: list[tuple[int, int]] = field(default_factory=list)
-    declared: list[tuple[Variable, int]] = field(default_factory=list)
+    declarations: list[tuple[int, int, int]] = field(default_factory=list)
     labels: list[tuple[str, int, int, int]] = field(default_factory=list)
     pragmas: list[tuple[int, int, int]] = field(default_factory=list)
     tables: dict[str, tuple[str, int, int]] = field(default_factory=dict)
@@ -189,16 +189,10 @@ class _Scanner:
             raise self.source.error(lost.start() + 1, "expected ',' or ';' here: a ';' is missing")
 
     def declaration(self, start: int, end: int) -> None:
-        """Take in a declaration; at once, since one that lacks its `;` would hide the instruction after it."""
-        scope = self.stack[-1]
-        simple = _REGISTERS.fullmatch(self.code, start, end)
-        if simple:
-            count = int(simple[3]) if simple[3] else None
-            variable = Variable(simple[2], "reg", simple[1], simple.start(2), count=count)
-            self.body.declared.append((variable, scope))
-        else:
-            found = parse_declaration(self.source, start, end)
-            self.body.declared.extend((variable, scope) for variable in found)
+        """Keep a declaration's place, once it is known to be one: without its `;` it would hide an instruction."""
+        if not _REGISTERS.fullmatch(self.code, start, end):
+            parse_declaration(self.source, start, end)
+        self.body.declarations.append((start, end, self.stack[-1]))
 
     def directive(self, word: str, named: str | None, start: int, after: int, end: int, complete: bool) -> int | None:
         """Record a directive; where the statement goes on after it, or None when it ends the statement."""

@@ -15,6 +15,7 @@ _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 
 _ATTRIBUTE = re.compile(r"\s*\.([A-Za-z_][\w:]*)(?:\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\))?(?:\s*(\d+)(?![\w]))?")
 _NAME = re.compile(r"\s*(%?[A-Za-z_$][\w$]*)\s*(?:<\s*(\d+)\s*>)?\s*")
+_DEEPEST = 32  # levels of brackets in an initialiser; an array of more dimensions has never been seen
 _MARKS = re.compile(r"[{}(),]")
 _BRACES = re.compile(r"[{}]")
 _DIMENSION = re.compile(r"\[([^\]]*)\]\s*")
@@ -184,6 +185,8 @@ def _initial_span(source: SourceText, start: int, end: int) -> tuple[int, int]:
         mark = match[0]
         if mark in "{(":
             depth += 1
+            if depth > _DEEPEST:
+                raise source.error(match.start(), "this initialiser is nested too deeply")
         elif mark in "})":
             depth -= 1
             if depth < 0:

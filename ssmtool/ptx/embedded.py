@@ -15,8 +15,8 @@ from itertools import accumulate
 from ssmtool.ptx.errors import PtxSyntaxError
 from ssmtool.ptx.source import decode
 
-_PLAIN = re.compile(r"\s*(?:(?://[^\n]*\n|/\*.*?\*/)\s*)*\.version\s", re.DOTALL)
-_IS_PTX = re.compile(r"^\s*(?://[^\n]*\n\s*|/\*.*?\*/\s*)*\.version\s+\d+\.\d+", re.DOTALL)
+_BLANK = re.compile(r"\s*(?://[^\n]*(?:\n|\Z))?")
+_VERSION = re.compile(r"\.version\s+\d+\.\d+")
 _BODY_HINT = re.compile(r"\.(?:entry|func|version|target)\b")
 # What may stand at a place in C source; the order matters (a raw string before its R is taken for a name).
 _C_TOKEN = re.compile(
@@ -71,9 +71,9 @@ def extract(data: str | bytes, path: str | None = None) -> list[EmbeddedPtx]:
     text = decode(data, path) if isinstance(data, bytes) else data
     if not text.strip("\x00 \t\r\n\f\v"):
         raise PtxSyntaxError("this is empty: no PTX in it", path=path, line=1, column=1)
-    if _PLAIN.match(text) or (path or "").endswith(".ptx"):
+    if _is_ptx(text) or (path or "").endswith(".ptx"):
         return [EmbeddedPtx(None, text, path)]
-    found = [item for item in _Scanner(text, path).constants() if _IS_PTX.match(item.text)]
+    found = [item for item in _Scanner(text, path).constants() if _is_ptx(item.text)]
     if not found:
         hint = None
         if _BODY_HINT.search(text):
@@ -191,7 +191,7 @@ class _Scanner:
 
     def _add(self, name: str | None, parts: list[tuple[str, int]]) -> None:
         text = "".join(part for part, _ in parts)
-        if not _IS_PTX.match(text):
+        if not _is_ptx(text):
             return
         # A PTX line begins where its first character stands in the file, whichever literal that is in.
         begins = list(accumulate((len(part) for part, _ in parts), initial=0))
@@ -215,7 +215,7 @@ class _Scanner:
         # A terminating zero, and the padding some tools add, is no part of the text. A character per byte keeps
         # the places; bytes above 127 only occur in comments and paths.
         text = bytes(values).rstrip(b"\0").decode("latin-1")
-        if _IS_PTX.match(text):
+        if _is_ptx(text):
             self._add(self.named, list(zip(text, (offset for _, offset in numbers), strict=False)))
 
 
@@ -232,6 +232,25 @@ def _unescaped(code: str) -> str:
     if code[0] in "01234567":
         return _character(int(code, 8))
     return _SIMPLE.get(code, code)
+
+
+def _is_ptx(text: str) -> bool:
+    """Whether a text begins with `.version`, comments and blanks apart.
+
+    A loop, not one pattern: a pattern that may stretch a comment over the next tries every way of doing so.
+    """
+    position = -1
+    after = 0
+    while after != position:
+        position = after
+        match = _BLANK.match(text, position)
+        after = match.end() if match else position
+        if text.startswith("/*", after):
+            close = text.find("*/", after + 2)
+            if close < 0:
+                return False
+            after = close + 2
+    return _VERSION.match(text, after) is not None
 
 
 def _character(value: int) -> str:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import overload
 
 from ssmtool.ptx.body import Body
-from ssmtool.ptx.declarations import Variable
+from ssmtool.ptx.declarations import Variable, parse_declaration
 from ssmtool.ptx.instruction import Instruction
 from ssmtool.ptx.location import DebugStrings, Loc, LocTable
 from ssmtool.ptx.operand_parser import OperandParser
@@ -173,13 +173,21 @@ class Function:
         scopes = [Scope(parent) for parent in self.body.scopes]
         for param in (*self.header.returns, *self.header.params):
             scopes[0].declare(param)
-        for variable, scope in self.body.declared:
+        for variable, scope in self._declared:
             scopes[scope].declare(variable)
         for name, row, offset, scope in self.body.labels:
             if name in scopes[scope].labels:
                 raise self.source.error(offset, f"label {name!r} is defined twice in one scope")
             scopes[scope].labels[name] = row
         return tuple(scopes)
+
+    @cached_property
+    def _declared(self) -> list[tuple[Variable, int]]:
+        return [
+            (variable, scope)
+            for start, end, scope in self.body.declarations
+            for variable in parse_declaration(self.source, start, end)
+        ]
 
     @cached_property
     def parser(self) -> OperandParser:
@@ -189,12 +197,12 @@ class Function:
     @property
     def registers(self) -> tuple[Variable, ...]:
         """Every `.reg` declaration, ranges as one, nested scopes included."""
-        return tuple(variable for variable, _ in self.body.declared if variable.space in ("reg", "sreg"))
+        return tuple(variable for variable, _ in self._declared if variable.space in ("reg", "sreg"))
 
     @property
     def variables(self) -> tuple[Variable, ...]:
         """Every other declaration of the body: local, shared, call parameters, ..."""
-        return tuple(variable for variable, _ in self.body.declared if variable.space not in ("reg", "sreg"))
+        return tuple(variable for variable, _ in self._declared if variable.space not in ("reg", "sreg"))
 
     @property
     def local_variables(self) -> tuple[Variable, ...]:

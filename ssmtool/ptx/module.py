@@ -67,6 +67,7 @@ class Module:
         self._names_spans: list[tuple[int, int]] = []
         self._facts = ModuleFacts(DebugStrings(self.source, self._names_spans))
         self._opcodes: dict[str, str] = {}
+        self._tidy = True  # every function so far was closed at the beginning of a line
         self._scan()
         self._unknown_instructions()
 
@@ -217,14 +218,14 @@ class Module:
         if source.code[end] == ";":
             self.declarations.append(header)
             return end + 1
-        close = self._likely_brace(end, header.name)
+        close = self._likely_brace(end, header.name) if self._tidy else self._matching_brace(end, header.name)
         try:
             body = scan_body(source, end + 1, close, self._opcodes)
         except PtxSyntaxError:
             exact = self._matching_brace(end, header.name)
             if exact == close:
                 raise
-            close = exact
+            close, self._tidy = exact, False
             body = scan_body(source, end + 1, close, self._opcodes)
         function = Function(source, header, body, close + 1, self._facts)
         self.functions.append(function)
@@ -245,6 +246,7 @@ class Module:
                 return close + 1
             depth -= 1
             position = close + 2
+        self._tidy = False
         return self._matching_brace(start, name)
 
     def _matching_brace(self, start: int, name: str) -> int:

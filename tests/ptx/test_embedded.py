@@ -144,6 +144,24 @@ def test_what_holds_no_ptx_is_an_error(text: str, line: int, says: str) -> None:
     assert caught.value.line == line
 
 
+def test_the_checked_in_header() -> None:
+    header = Path(__file__).parent.parent.parent / "generated" / "fc_cuda_ptx.h"
+    (found,) = extract(header.read_bytes(), "fc_cuda_ptx.h")
+    assert found.name == "FC_PTX_SSM_GATED_DELTA"
+    entries = parse(found.text).require_entries()
+    assert len(entries) == 15
+    lines = header.read_text().split("\n")
+    for entry in entries:
+        assert f".entry {entry.name}(" in lines[found.host_line(entry.line) - 1]
+        assert entry.local_bytes == 0
+
+
+def test_a_megabyte_of_comments_takes_no_time() -> None:
+    filler = "/* a comment */ extern int f(int); // more\n" * 25_000
+    (found,) = extract(filler + f"char A[] = {literal(PTX)};\n", "big.h")
+    assert found.where(1) == "big.h:25001"
+
+
 def test_a_cubin_is_named() -> None:
     with pytest.raises(PtxSyntaxError, match="cubin"):
         extract(b"\x7fELF\x02\x01" + bytes(50), "x.cubin")

@@ -270,6 +270,28 @@ def test_a_line_of_a_megabyte_is_read_in_no_time() -> None:
     assert (last.line, last.column) == (7, 2 + 21 * 49_999)
 
 
+def test_functions_closed_in_any_column_are_kept_apart() -> None:
+    tail = ".func a() { ret; }\n.func b() { {\nret;\n}\n }\n"
+    tail += ".func c()\n  {\n  exit;\n  }\n.func d()\n{\ntrap;\n}\n.func e() { }"
+    module = parse(GOOD + tail)
+    found = {function.name: function.opcodes for function in module.functions}
+    assert found == {"k": ["mov.u32", "ret"], "a": ["ret"], "b": ["ret"], "c": ["exit"], "d": ["trap"], "e": []}
+    assert [function.text.count("}") for function in module.functions] == [1, 1, 2, 1, 1, 1]
+
+
+def test_many_one_line_functions_take_linear_time() -> None:
+    module = parse(HEAD + "".join(f".func f{i}() {{ ret; }}\n" for i in range(20_000)) + ".func g()\n{\n}\n")
+    assert len(module.functions) == 20_001
+
+
+@pytest.mark.parametrize("blank", ["\n", " ", "\t\r\n", "/* c */\n"])
+def test_a_megabyte_of_blanks_inside_a_statement(blank: str) -> None:
+    blanks = blank * (1_000_000 // len(blank))
+    module = parse(GOOD.replace(", 1;", f",{blanks}1{blanks};"))
+    module.functions[0].check()
+    assert module.histogram() == Counter({"mov.u32": 1, "ret": 1})
+
+
 @pytest.mark.parametrize("filler", ["x" * 1_000_000, "{" * 100_000, "(" * 100_000, "1" * 1_000_000, "@" * 100_000])
 def test_a_megabyte_of_nonsense_is_an_error_and_takes_no_time(filler: str) -> None:
     with pytest.raises(PtxSyntaxError):
