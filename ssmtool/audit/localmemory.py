@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ssmtool.ptx import isa
 from ssmtool.ptx.function import Function
 from ssmtool.ptx.instruction import Instruction
-from ssmtool.ptx.operands import Address, Operand, Register, Symbol
+from ssmtool.ptx.operands import Address, Operand, Register, Symbol, Vector
 
 _LOADS = frozenset(("ld", "ldu"))
 _MAKES_ADDRESS = frozenset(
@@ -49,7 +49,8 @@ def _generic(function: Function) -> list[LocalAccess]:
     """Accesses without a state space whose address derives from a local variable.
 
     Registers are followed without regard to order: an address register that holds a local address anywhere counts as
-    one everywhere, so no access is missed, and one that shares its register with another pointer may be counted.
+    one everywhere, and one that shares its register with another pointer may be counted. Where a local address is
+    stored, or passed to a function, every generic access of this function counts.
     """
     variables = {variable.name for variable in function.local_variables}
     tainted: set[Register] = set()
@@ -63,8 +64,7 @@ def _generic(function: Function) -> list[LocalAccess]:
                 candidates.append(instruction)
         elif base in ("ld", "ldu", "st", "atom", "red"):
             instruction = function.instructions[index]
-            if instruction.space is None:
-                accesses.append(instruction)
+            accesses.append(instruction)
     changed = True
     while changed:
         changed = False
@@ -74,10 +74,13 @@ def _generic(function: Function) -> list[LocalAccess]:
                 if new:
                     tainted |= new
                     changed = True
+    escapes = any(_escapes(instruction, variables, tainted) for instruction in accesses)
     found = []
     for instruction in accesses:
         addresses = [operand for operand in instruction.operands if isinstance(operand, Address)]
-        if any(_names_local(address.base, variables, tainted) for address in addresses):
+        if instruction.space is not None:
+            continue
+        if escapes or any(_names_local(address.base, variables, tainted) for address in addresses):
             kind = "load" if instruction.base in _LOADS else "store" if instruction.base == "st" else "atomic"
             found.append(LocalAccess(instruction.index, kind, True))
     return found
@@ -87,6 +90,18 @@ def _from_local(instruction: Instruction, variables: set[str], tainted: set[Regi
     if instruction.base == "cvta" and instruction.space == "local" and not instruction.opcode.has("to"):
         return True
     return any(_names_local(operand, variables, tainted) for operand in instruction.operands[1:])
+
+
+def _escapes(instruction: Instruction, variables: set[str], tainted: set[Register]) -> bool:
+    """Whether a local address is stored, so that any address that is loaded may be local too."""
+    if instruction.base not in ("st", "atom", "red"):
+        return False
+    values = [operand for operand in instruction.operands if not isinstance(operand, Address)]
+    return any(
+        _names_local(element, variables, tainted)
+        for value in values
+        for element in (value.elements if isinstance(value, Vector) else (value,))
+    )
 
 
 def _names_local(operand: Operand | None, variables: set[str], tainted: set[Register]) -> bool:

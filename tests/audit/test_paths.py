@@ -161,3 +161,6 @@ ret; }
     found = audit([Input("generic.ptx", parse(text))]).kernels[0]
     assert found.static_local == (1, 1)
     assert found.counts.generic_local == 1
+    # Once the address has been stored, any address may be it.
+    escaped = text.replace("ld.u32 %r2", "st.global.u64 [%rd6], %rd1;\nld.u32 %r2")
+    assert audit([Input("generic.ptx", parse(escaped))]).kernels[0].counts.generic_local == 2
