@@ -1,4 +1,4 @@
-# make          set up, then run the main job: compile, header, registry
+# make          set up, then run the main job: compile, header, registry, audit
 # make test     set up, then the whole test suite
 # make lint     types, lint, format
 # make bench    timings (never part of the tests)
@@ -24,6 +24,7 @@ toolchain: $(VENV)/installed
 
 build: toolchain
 	$(BIN)/ssmtool build
+	$(BIN)/ssmtool audit-ptx --resources
 
 test: toolchain
 	$(BIN)/python -m pytest -n 2
@@ -36,6 +37,7 @@ lint: $(VENV)/installed
 bench: toolchain
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/build.py
+	$(BIN)/python benchmarks/audit.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

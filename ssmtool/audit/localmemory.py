@@ -34,6 +34,8 @@ def local_accesses(function: Function) -> tuple[LocalAccess, ...]:
     Operands are read only where the function declares local memory or
     converts a local address, so a function without any costs one look at its opcodes.
     """
+    if not any(".local" in opcode for opcode in function.histogram()) and not function.local_variables:
+        return ()
     found = [
         LocalAccess(index, "load" if opcode.startswith("ld") else "store", False)
         for index, opcode in enumerate(function.opcodes)

@@ -207,6 +207,8 @@ class Function:
     @property
     def local_variables(self) -> tuple[Variable, ...]:
         """`.local` declarations; the compiler's stack is the one named `__local_depot<N>`."""
+        if self.source.code.find(".local", *self.span) < 0:
+            return ()  # a look at the text, so that a file without local memory has none of its declarations parsed
         return tuple(variable for variable in self.variables if variable.space == "local")
 
     @property

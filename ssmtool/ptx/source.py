@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from functools import cached_property
+from itertools import accumulate
 
 from ssmtool.ptx.errors import PtxSyntaxError
 
@@ -92,7 +93,8 @@ class SourceText:
 
     @cached_property
     def _line_starts(self) -> list[int]:
-        return [0, *(match.end() for match in re.finditer("\n", self.text))]
+        # All in C: a generator here took a tenth of the time of an audit.
+        return list(accumulate(map((1).__add__, map(len, self.text.split("\n"))), initial=0))[:-1]
 
     def line(self, offset: int) -> int:
         """1-based line of an offset."""
