@@ -163,12 +163,17 @@ def _audit(
         extra["cost"] = costs.to_json()
         tables += cost_tables(costs)
     if resources:
+        from ssmtool.audit.launches import contract_launches
+        from ssmtool.audit.occupancy import occupancy_rows, occupancy_table
         from ssmtool.audit.resources import three_tiers
 
         for text in texts:
             tiers = three_tiers(text.module.text, text.module.target, name=text.name, module=text.module)
             result.outcome.skips += tiers.skips
             tables.append(tiers.table())
+            rows = occupancy_rows((tier.estimate for tier in tiers.kernels if tier.estimate), contract_launches())
+            if rows:
+                tables.append(occupancy_table(rows))
     extra["tables"] = tables
     _report(app, result, extra, output_format, inputs)
     return int(result.outcome.verdict)

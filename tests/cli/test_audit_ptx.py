@@ -300,3 +300,11 @@ def test_cost_tables_and_skips(product: Path, run: Run) -> None:
     assert sum(costs["fc_ssm_recurrence_seq"]["position_slots"].values()) == 715
     # Softplus branches on data: that is said, and not counted as nothing.
     assert {skip["check"] for skip in found.json["skips"]} >= {"cost of fc_ssm_decay_gate"}
+
+
+def test_resources_show_three_tiers_and_occupancy_for_the_launch_shapes(product: Path, run: Run) -> None:
+    ran = run(product, "audit-ptx", "--resources")
+    assert ran.code == 0
+    assert "ptxas 11.8.89" in ran.out
+    assert "Occupancy of one GK210 multiprocessor" in ran.out
+    assert "driver (" in ran.out
