@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "execute" / "numerics")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from measured import sweep  # noqa: E402
+from execute.numerics.measured import sweep  # noqa: E402
 
 from ssmtool.files import write_atomic  # noqa: E402
 
@@ -65,6 +65,7 @@ class Bounds:
     high: Ints
 
     def at(self, keep: NDArray[np.bool_]) -> Bounds:
+        """The bounds at some of the points."""
         return Bounds(self.fraction[keep], self.low[keep], self.high[keep])
 
 
@@ -163,9 +164,16 @@ def measured_bounds() -> dict[str, list[list[Bounds]]]:
 
 def main() -> None:
     """Derive all six and write the module."""
-    lines = ['"""The approximation units\' tables, as measured on an NVIDIA H200. Written by a program, not by hand:']
+    lines = [
+        '"""The approximation units\' tables, as measured on an NVIDIA H200. Written by a program, not by hand.',
+        "",
+    ]
     lines += ["`tools/numerics/derive_tables.py` derives every number from `tests/execute/numerics/measured`."]
-    lines += ["", "Rows are (c0, c1, c2); RSQRT and SQRT hold the even exponents' 64 rows, then the odd ones'.", '"""']
+    lines += [
+        "",
+        "Rows are (c0, c1, c2); RSQRT and SQRT hold the even exponents' 64 rows, then the odd ones'.",
+        '"""',
+    ]
     lines += ["", "from __future__ import annotations", ""]
     for name, halves in measured_bounds().items():
         rows, bias = table(name, halves)

@@ -4,41 +4,46 @@ Run on a machine with a driver that still takes sm_37 PTX, CuPy and NumPy:
 
     python tools/numerics/measure_h200.py OUT_FOLDER
 
-Writes `silicon.npz` (one row of result bits for each form of `tests/execute/numerics/variants.py`, and the names of
-the forms that the driver's assembler rejects, with the card and driver), `units_*.npz` (full sweeps of the
-approximate units over whole binades, stored as second differences of the result bits, lzma), and
-`sparse.npz` (the units at a stride over all 2^32 inputs, and both approximate divisions on pairs).
-Nothing here decides what is right: the files are evidence, the tables and tests are made from them elsewhere.
+Writes `silicon_h200.npz`, `units_h200.npz` and `edges_h200.npz`, described in tests/execute/numerics/measured/
+README.md. Nothing here decides what is right: the files are evidence, tables and tests are made from them elsewhere.
 """
 
 from __future__ import annotations
 
 import lzma
-import re
 import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "execute" / "numerics"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-from variants import CASES, Variant, inputs, mix64, variants, width  # noqa: E402
+from execute.numerics.measured import STRIDE, THINNED, pairs
+from execute.numerics.variants import CASES, Variant, inputs, variants, width
 
 HEADER = ".version 7.4\n.target sm_37\n.address_size 64\n"
 SWEEPS = {
-    "ex2": (0x3F800000, 0xBF800000, 0x3F000000),
+    "ex2": (0x3F800000, 0xBF800000),
     "rcp": (0x3F800000,),
     "rsqrt": (0x3F800000, 0x40000000),
     "sqrt": (0x3F800000, 0x40000000),
-    "lg2": (0x3F800000, 0x3F000000, 0x40000000, 0x3E800000),
-    "sin": (0x3F000000, 0x3F800000, 0x40000000, 0x40800000),
-    "cos": (0x3F000000, 0x3F800000, 0x40000000, 0x40800000),
+    "lg2": (0x3F800000, 0x40000000, 0x3F000000),
+    "sin": (0x3F800000,),
+    "cos": (0x3F000000, 0x3F800000),
 }
-STRIDE = 32771
-PAIRS = 1 << 17
+OPS = [f"{unit}.approx{ftz}.f32" for unit in SWEEPS for ftz in (".ftz", "")]
+OPS64 = ["rcp.approx.ftz.f64", "rsqrt.approx.ftz.f64", "rsqrt.approx.f64"]
+DIVISIONS = ["div.approx.f32", "div.approx.ftz.f32", "div.full.f32", "div.full.ftz.f32"]
+PAIRS = 8192
+
+
+def key(op: str) -> str:
+    """An opcode as an array's name."""
+    return op.replace(".", "_")
 
 
 def register(kind: str) -> str:
@@ -64,7 +69,8 @@ def kernel(name: str, v: Variant) -> str:
     return "\n".join(lines)
 
 
-def load(text: str):  # noqa: ANN201 - CuPy has no stubs
+def load(text: str) -> Any:
+    """A loaded module of PTX text."""
     from cupy.cuda import function
 
     module = function.Module()
@@ -81,12 +87,12 @@ def silicon() -> dict[str, np.ndarray]:
     results: dict[str, np.ndarray] = {}
     rejected: list[str] = []
 
-    def operand(kind: str, position: int):  # noqa: ANN202
+    def operand(kind: str, position: int) -> Any:
         if (kind, position) not in device:
             device[kind, position] = cp.asarray(inputs(kind, position))
         return device[kind, position]
 
-    def run(module, index: int, v: Variant) -> None:  # noqa: ANN001
+    def run(module: Any, index: int, v: Variant) -> None:
         out = cp.zeros(CASES, cp.uint64)
         args = [operand(kind, i) for i, kind in enumerate(v.operands)]
         while len(args) < 3:
@@ -122,6 +128,7 @@ def silicon() -> dict[str, np.ndarray]:
 
 
 def unit_kernel(name: str, op: str) -> str:
+    """An f32 unit over first, first + step, ..."""
     return (
         f".visible .entry {name}(.param .u32 first, .param .u32 step, .param .u64 po) {{\n"
         ".reg .b32 i, n, t, s, x, y; .reg .b64 base, off;\n"
@@ -145,6 +152,7 @@ def unit64_kernel(name: str, op: str) -> str:
 
 
 def pair_kernel(name: str, op: str) -> str:
+    """A two-operand f32 instruction over arrays."""
     return (
         f".visible .entry {name}(.param .u64 pa, .param .u64 pb, .param .u64 po) {{\n"
         ".reg .b32 i, n, t, x, y; .reg .b64 base, off;\n"
@@ -156,16 +164,18 @@ def pair_kernel(name: str, op: str) -> str:
     )
 
 
-def sweep(fn, first: int, step: int, count: int, dtype=np.uint32):  # noqa: ANN001, ANN201
+def sweep(fn: Any, first: int, step: int, count: int, dtype: Any = np.uint32) -> Any:
+    """Run a unit kernel over count inputs."""
     import cupy as cp
 
-    out = cp.zeros(count, dtype)
-    fn((count // 256,), (256,), (np.uint32(first), np.uint32(step), out))
-    return cp.asnumpy(out)
+    blocks = -(-count // 256)
+    out = cp.zeros(blocks * 256, dtype)
+    fn((blocks,), (256,), (np.uint32(first), np.uint32(step), out))
+    return cp.asnumpy(out)[:count]
 
 
 def pack(values: np.ndarray) -> bytes:
-    """lzma of the second differences (mod 2^32) as zigzag bytes, escape-free: int8 when they fit, else int32."""
+    """Second differences as lzma: a tag (1 or 4 bytes each), the first two of them, the rest."""
     d = np.diff(np.diff(values.astype(np.int64), prepend=0), prepend=0)
     small = d[2:]
     if np.abs(small).max(initial=0) < 128:
@@ -176,93 +186,55 @@ def pack(values: np.ndarray) -> bytes:
     return tag + d[:2].astype("<i8").tobytes() + lzma.compress(body, preset=4)
 
 
-def pair_inputs() -> tuple[np.ndarray, np.ndarray]:
-    """Dividends and divisors: near one, any bits, and divisors at both ends of the exponent range."""
-    k = np.arange(PAIRS, dtype=np.uint64)
-    a, b = mix64(k * np.uint64(2) + np.uint64(11)), mix64(k * np.uint64(2) + np.uint64(12))
-    which = k % np.uint64(4)
-    near = np.uint64(0x7FFFFF)
-    x = np.where(which == 0, a & near | np.uint64(0x3F800000), a >> np.uint64(32))
-    y = np.where(which == 0, b & near | np.uint64(0x3F800000), b >> np.uint64(32))
-    y = np.where(
-        which == 2, (b & near) | (np.uint64(248) + (b >> np.uint64(40)) % np.uint64(8)) << np.uint64(23), y
-    )
-    y = np.where(which == 3, (b & near) | ((b >> np.uint64(40)) % np.uint64(4)) << np.uint64(23), y)
-    return x.astype(np.uint32), y.astype(np.uint32)
+def unit_sweeps(folder: Path, stamp: np.ndarray, module: Any, pool: ProcessPoolExecutor) -> None:
+    """Whole binades of the units, packed side by side."""
+    futures = {}
+    for k, unit in enumerate(SWEEPS):
+        for first in SWEEPS[unit]:
+            got = sweep(module.get_function(f"u{2 * k}"), first, 1, 1 << 23)
+            plain = sweep(module.get_function(f"u{2 * k + 1}"), first, 1, 1 << 23)
+            print(unit, hex(first), "ftz and plain differ at", int((got != plain).sum()))
+            futures[f"{unit}_{first:08x}"] = pool.submit(pack, got)
+    packed = {name: np.frombuffer(future.result(), np.uint8) for name, future in futures.items()}
+    np.savez(folder / "units_h200.npz", stamp=stamp, **packed)
+
+
+def unit_edges(folder: Path, stamp: np.ndarray, module: Any) -> None:
+    """Inputs of every exponent for every unit, pairs for the divisions, high words for the f64 units."""
+    import cupy as cp
+
+    step = STRIDE * THINNED
+    count = (1 << 32) // step // 16 * 16
+    found = {"stamp": stamp}
+    for k, op in enumerate(OPS):
+        found[key(op)] = sweep(module.get_function(f"u{k}"), 0, step, count)
+    x, y = (cp.asarray(v) for v in pairs(PAIRS))
+    for k, op in enumerate(DIVISIONS):
+        out = cp.zeros(PAIRS, cp.uint32)
+        module.get_function(f"p{k}")((PAIRS // 256,), (256,), (x, y, out))
+        found[key(op)] = cp.asnumpy(out)
+    for k, op in enumerate(OPS64):
+        found[key(op)] = sweep(module.get_function(f"w{k}"), 0, step, count, np.uint64)
+        near = sweep(module.get_function(f"w{k}"), 0x3FF00000, 64, 1 << 15, np.uint64)
+        found[key(op) + "_hi"] = (near >> np.uint64(32)).astype(np.uint32)
+        found[key(op) + "_lo"] = near.astype(np.uint32)
+    np.savez_compressed(folder / "edges_h200.npz", **found)
 
 
 def main(folder: Path) -> None:
-    import cupy as cp
-
-    began = time.time()
-    text = HEADER
-    ops = [f"{u}.approx{f}.f32" for u in SWEEPS for f in (".ftz", "")]
-    for k, op in enumerate(ops):
-        text += unit_kernel(f"u{k}", op) + "\n"
-    ops64 = ["rcp.approx.ftz.f64", "rsqrt.approx.ftz.f64", "rsqrt.approx.f64"]
-    for k, op in enumerate(ops64):
-        text += unit64_kernel(f"w{k}", op) + "\n"
-    pairs = ["div.approx.f32", "div.approx.ftz.f32", "div.full.f32", "div.full.ftz.f32"]
-    for k, op in enumerate(pairs):
-        text += pair_kernel(f"p{k}", op) + "\n"
-    module = load(text)
-    driver = subprocess.run(
-        ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
-        capture_output=True,
-        text=True,
-    ).stdout.strip()
-    stamp = np.array([driver, time.strftime("%Y-%m-%d"), "PTX 7.4, sm_37, JIT by the driver"])
-    print(driver, time.time() - began)
-
-    jobs: dict[str, np.ndarray] = {}
-    for unit, firsts in SWEEPS.items():
-        k = ops.index(f"{unit}.approx.ftz.f32")
-        for first in firsts:
-            got = sweep(module.get_function(f"u{k}"), first, 1, 1 << 23)
-            plain = sweep(module.get_function(f"u{k + 1}"), first, 1, 1 << 23)
-            print(unit, hex(first), "ftz and plain differ at", int((got != plain).sum()))
-            jobs[f"{unit}_{first:08x}"] = got
-    sparse = {"stamp": stamp}
-    count = (1 << 32) // STRIDE // 256 * 256
-    for k, op in enumerate(ops):
-        sparse[re.sub(r"\W", "_", op)] = sweep(module.get_function(f"u{k}"), 0, STRIDE, count)
-    x, y = (cp.asarray(v) for v in pair_inputs())
-    for k, op in enumerate(pairs):
-        out = cp.zeros(PAIRS, cp.uint32)
-        module.get_function(f"p{k}")((PAIRS // 256,), (256,), (x, y, out))
-        sparse[re.sub(r"\W", "_", op)] = cp.asnumpy(out)
-    for k, op in enumerate(ops64):
-        name = re.sub(r"\W", "_", op)
-        wide = sweep(module.get_function(f"w{k}"), 0x3FF00000, 1, 1 << 21, np.uint64)
-        sparse[name + "_hi"] = (wide >> np.uint64(32)).astype(np.uint32)
-        low = wide.astype(np.uint32)
-        print(op, "low words nonzero:", int((low != 0).sum()))
-        if k == 2:
-            sparse[name + "_lo"] = low[::16]
-        anywhere = sweep(module.get_function(f"w{k}"), 0, STRIDE, count, np.uint64)
-        sparse[name] = anywhere
-    print("swept", time.time() - began)
-    with ProcessPoolExecutor(14) as pool:
-        futures = {name: pool.submit(pack, v) for name, v in jobs.items()}
-        found = silicon()
-        print("sampled", time.time() - began)
-        found["stamp"] = stamp
-        np.savez_compressed(folder / "silicon.npz", **found)
-        np.savez_compressed(folder / "sparse.npz", **sparse)
-        for unit in SWEEPS:
-            packed = {
-                n: np.frombuffer(f.result(), np.uint8) for n, f in futures.items() if n.startswith(unit + "_")
-            }
-            if unit in ("rcp", "sqrt"):
-                continue
-            if unit == "rsqrt":
-                packed |= {
-                    n: np.frombuffer(f.result(), np.uint8)
-                    for n, f in futures.items()
-                    if n[:4] in ("rcp_", "sqrt")
-                }
-            np.savez(folder / f"units_{unit}.npz", stamp=stamp, **packed)
-            print(unit, sum(v.size for v in packed.values()), time.time() - began)
+    """Sweep the units, sample the forms, write the files."""
+    texts = [unit_kernel(f"u{k}", op) for k, op in enumerate(OPS)]
+    texts += [unit64_kernel(f"w{k}", op) for k, op in enumerate(OPS64)]
+    texts += [pair_kernel(f"p{k}", op) for k, op in enumerate(DIVISIONS)]
+    module = load(HEADER + "\n".join(texts))
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    card = subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip()
+    stamp = np.array([card, time.strftime("%Y-%m-%d"), "PTX 7.4, sm_37, JIT by the driver"])
+    print(*stamp)
+    with ProcessPoolExecutor() as pool:
+        unit_sweeps(folder, stamp, module, pool)
+    unit_edges(folder, stamp, module)
+    np.savez_compressed(folder / "silicon_h200.npz", stamp=stamp, **silicon())
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ PRMT_MODES = ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
 
 
 def shl(b: Builder, x: Value, amount: Value) -> Value:
-    """x << amount (i32 lanes, any value): 0 from the width on."""
+    """Shift left by amount (i32 lanes, any value): 0 from the width on."""
     bits = width(x)
     beyond = b.icmp_unsigned(">=", amount, integer(amount, bits))
     safe = resize(b, b.select(beyond, integer(amount, 0), amount), bits)
@@ -18,7 +18,7 @@ def shl(b: Builder, x: Value, amount: Value) -> Value:
 
 
 def shr(b: Builder, x: Value, amount: Value, signed: bool) -> Value:
-    """x >> amount: from the width on 0, or the sign in every bit."""
+    """Shift right by amount: from the width on 0, or the sign in every bit."""
     bits = width(x)
     if signed:
         return b.ashr(x, resize(b, minimum(b, amount, integer(amount, bits - 1), False), bits))
@@ -145,12 +145,10 @@ def prmt(b: Builder, low: Value, high: Value, selector: Value, mode: str | None 
 _PRMT: dict[str, Callable[[Builder, Value, int], Value]] = {
     "f4e": lambda b, s, i: b.add(s, integer(s, i)),
     "b4e": lambda b, s, i: b.sub(s, integer(s, i)),
-    "rc8": lambda b, s, i: s,
+    "rc8": lambda _b, s, _i: s,
     "ecl": lambda b, s, i: same(b, "umax", s, integer(s, i)),
     "ecr": lambda b, s, i: same(b, "umin", s, integer(s, i)),
-    "rc16": lambda b, s, i: b.add(
-        b.shl(b.and_(s, integer(s, 1)), integer(s, 1)), integer(s, i & 1)
-    ),
+    "rc16": lambda b, s, i: b.add(b.shl(b.and_(s, integer(s, 1)), integer(s, 1)), integer(s, i & 1)),
 }
 
 

@@ -88,9 +88,7 @@ def round_bits(b: Builder, kept: Value, dropped: Value, half: Value, negative: V
     some = b.icmp_unsigned("!=", dropped, zero)
     if rounding == "rn":
         odd = b.icmp_unsigned("!=", b.and_(kept, integer(kept, 1)), zero)
-        up = b.or_(
-            b.icmp_unsigned(">", dropped, half), b.and_(b.icmp_unsigned("==", dropped, half), odd)
-        )
+        up = b.or_(b.icmp_unsigned(">", dropped, half), b.and_(b.icmp_unsigned("==", dropped, half), odd))
         up = b.and_(up, some)
     elif rounding == "rz":
         up = b.and_(some, b.not_(some))
@@ -142,9 +140,7 @@ def _overflow(b: Builder, raw: Value, negative: Value, rounding: str, top: int) 
     return b.select(outward, integer(raw, top), integer(raw, top - 1))
 
 
-def _float_to_float(
-    b: Builder, value: Value, dst: str, src: str, rounding: str, ftz: bool, sat: bool
-) -> Value:
+def _float_to_float(b: Builder, value: Value, dst: str, src: str, rounding: str, ftz: bool, sat: bool) -> Value:
     if src == "f32" and ftz and dst == "f64":
         value = b.select(is_nan(b, value), as_real(b, integer(value, NAN32, 32), F32), flush(b, value))
     if src == "f16":
@@ -291,5 +287,3 @@ def _integer_to_integer(b: Builder, value: Value, dst: str, src: str, sat: bool)
             wide = maximum(b, wide, integer(wide, -(1 << (bits - 1)) if dst[0] == "s" else 0), True)
         return resize(b, wide, bits)
     return resize(b, value, bits, signed)
-
-

@@ -6,16 +6,16 @@ from collections.abc import Callable
 
 from ssmtool.execute.numerics import approx, convert, ieee, minmax
 from ssmtool.execute.numerics.evidence import CONTRACTION, EVIDENCE, EXACT
-from ssmtool.execute.numerics.form import Form, Parts, Unsupported, single
+from ssmtool.execute.numerics.form import Form, Parts, UnsupportedError, single
 
 FLOATS = ("f32", "f64")
 INTEGER_KINDS = ("u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64")
 
 
-def _modes(p: Parts, rounding: str | None, sat_allowed: bool = True) -> tuple[bool, bool, str]:
+def _modes(p: Parts) -> tuple[bool, bool, str]:
     """{.ftz}{.sat}.type: ftz and sat are f32's."""
     ftz = p.flag("ftz")
-    sat = sat_allowed and p.flag("sat")
+    sat = p.flag("sat")
     kind = p.take(("f32",) if ftz or sat else FLOATS)
     p.end()
     return ftz, sat, kind
@@ -23,7 +23,7 @@ def _modes(p: Parts, rounding: str | None, sat_allowed: bool = True) -> tuple[bo
 
 def _arithmetic(p: Parts) -> Form:
     rounding = p.maybe(ieee.ROUNDINGS)
-    ftz, sat, kind = _modes(p, rounding)
+    ftz, sat, kind = _modes(p)
     function = {"add": ieee.add, "sub": ieee.sub, "mul": ieee.mul}[p.op]
     evidence = CONTRACTION if rounding is None else EXACT
     return single(
@@ -33,10 +33,8 @@ def _arithmetic(p: Parts) -> Form:
 
 def _fma(p: Parts) -> Form:
     rounding = p.take(ieee.ROUNDINGS, "rounding")
-    ftz, sat, kind = _modes(p, rounding)
-    return single(
-        p.opcode, (kind,) * 3, kind, lambda b, v: ieee.fma(b, v[0], v[1], v[2], rounding, ftz, sat)
-    )
+    ftz, sat, kind = _modes(p)
+    return single(p.opcode, (kind,) * 3, kind, lambda b, v: ieee.fma(b, v[0], v[1], v[2], rounding, ftz, sat))
 
 
 def _div(p: Parts) -> Form:
@@ -53,7 +51,7 @@ def _div(p: Parts) -> Form:
 
 
 def _rooted(p: Parts) -> Form:
-    """rcp and sqrt: .approx or a rounding."""
+    """Readers of rcp and sqrt: .approx or a rounding."""
     mode = p.take(("approx", *ieee.ROUNDINGS), "rounding")
     if mode == "approx":
         return _approximate(p)
@@ -93,7 +91,7 @@ def _sign(p: Parts) -> Form:
 def _extreme(p: Parts) -> Form:
     ftz = p.flag("ftz")
     if p.rest and p.rest[0] in ("NaN", "xorsign"):
-        raise Unsupported(p.opcode, f".{p.rest[0]} needs sm_80")
+        raise UnsupportedError(p.opcode, f".{p.rest[0]} needs sm_80")
     kind = p.take(("f32",) if ftz else FLOATS)
     p.end()
     function = minmax.minimum if p.op == "min" else minmax.maximum
@@ -126,11 +124,11 @@ def _cvt(p: Parts) -> Form:
 def _check_cvt(p: Parts, rounding: str | None, ftz: bool, sat: bool, dst: str, src: str) -> None:
     from_float, to_float = src[0] == "f", dst[0] == "f"
     if ftz and "f32" not in (dst, src):
-        raise Unsupported(p.opcode, ".ftz needs an f32 operand")
+        raise UnsupportedError(p.opcode, ".ftz needs an f32 operand")
     if not from_float and not to_float:
         needed: tuple[str, ...] = ()
         if sat and not _can_overflow(dst, src):
-            raise Unsupported(p.opcode, f".sat is not allowed: every {src} is a {dst}")
+            raise UnsupportedError(p.opcode, f".sat is not allowed: every {src} is a {dst}")
     elif from_float and not to_float:
         needed = tuple(convert.INTEGRAL)
     elif not from_float or int(dst[1:]) < int(src[1:]):
@@ -140,9 +138,9 @@ def _check_cvt(p: Parts, rounding: str | None, ftz: bool, sat: bool, dst: str, s
         if rounding in convert.INTEGRAL and dst == src:
             return
     if needed and rounding not in needed:
-        raise Unsupported(p.opcode, f"{src} to {dst} needs a rounding among .{', .'.join(needed)}")
+        raise UnsupportedError(p.opcode, f"{src} to {dst} needs a rounding among .{', .'.join(needed)}")
     if not needed and rounding is not None:
-        raise Unsupported(p.opcode, f".{rounding} is not allowed from {src} to {dst}")
+        raise UnsupportedError(p.opcode, f".{rounding} is not allowed from {src} to {dst}")
 
 
 def _can_overflow(dst: str, src: str) -> bool:

@@ -12,7 +12,7 @@ from ssmtool.execute.numerics.evidence import EXACT, Evidence
 Emit = Callable[[Any, Sequence[Any]], Any]
 
 
-class Unsupported(SsmtoolError):
+class UnsupportedError(SsmtoolError):
     """An instruction form that sm_37 and PTX 7.4 do not have, or that is refused by name."""
 
     def __init__(self, opcode: str, why: str) -> None:
@@ -38,9 +38,7 @@ class Form:
     evidence: Evidence = EXACT
 
 
-def single(
-    opcode: str, operands: tuple[str, ...], result: str, emit: Emit, evidence: Evidence = EXACT
-) -> Form:
+def single(opcode: str, operands: tuple[str, ...], result: str, emit: Emit, evidence: Evidence = EXACT) -> Form:
     """A form with one result."""
     return Form(opcode, operands, (result,), lambda b, v: (emit(b, v),), evidence)
 
@@ -67,10 +65,10 @@ class Parts:
         found = self.maybe(names)
         if found is None:
             given = f"not .{self.rest[0]}" if self.rest else "nothing follows"
-            raise Unsupported(self.opcode, f"expected a {what} among .{', .'.join(names)}; {given}")
+            raise UnsupportedError(self.opcode, f"expected a {what} among .{', .'.join(names)}; {given}")
         return found
 
     def end(self) -> None:
         """Nothing may be left."""
         if self.rest:
-            raise Unsupported(self.opcode, f".{self.rest[0]} is not allowed here")
+            raise UnsupportedError(self.opcode, f".{self.rest[0]} is not allowed here")

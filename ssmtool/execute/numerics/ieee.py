@@ -22,6 +22,7 @@ from ssmtool.execute.numerics.lanes import (
     I64,
     Builder,
     Value,
+    absolute,
     as_real,
     bits_of,
     clz,
@@ -39,25 +40,22 @@ ROUNDINGS = ("rn", "rz", "rm", "rp")
 
 
 def add(b: Builder, x: Value, y: Value, rounding: str = "rn", ftz: bool = False, sat: bool = False) -> Value:
-    """x + y, f32 or f64; `ftz` and `sat` are f32 only."""
+    """The sum x + y, f32 or f64; `ftz` and `sat` are f32 only."""
     x, y = _inputs(b, ftz, x, y)
-    if rounding == "rn":
-        result = b.fadd(x, y)
-    else:
-        result = _directed_sum(b, x, y, rounding)
-    return finish(b, result, (x, y), ftz, sat)
+    result = b.fadd(x, y) if rounding == "rn" else _directed_sum(b, x, y, rounding)
+    return finish(b, result, (y, x), ftz, sat)
 
 
 def sub(b: Builder, x: Value, y: Value, rounding: str = "rn", ftz: bool = False, sat: bool = False) -> Value:
-    """x - y. A NaN y keeps its own sign (it is not negated first)."""
+    """The difference x - y. A NaN y keeps its own sign (it is not negated first)."""
     x, y = _inputs(b, ftz, x, y)
     if rounding == "rn":
-        return finish(b, b.fsub(x, y), (x, y), ftz, sat)
-    return finish(b, _directed_sum(b, x, b.fneg(y), rounding), (x, y), ftz, sat)
+        return finish(b, b.fsub(x, y), (y, x), ftz, sat)
+    return finish(b, _directed_sum(b, x, b.fneg(y), rounding), (y, x), ftz, sat)
 
 
 def mul(b: Builder, x: Value, y: Value, rounding: str = "rn", ftz: bool = False, sat: bool = False) -> Value:
-    """x * y."""
+    """The product x * y."""
     x, y = _inputs(b, ftz, x, y)
     if rounding == "rn":
         result = b.fmul(x, y)
@@ -66,13 +64,13 @@ def mul(b: Builder, x: Value, y: Value, rounding: str = "rn", ftz: bool = False,
         result = _round32(b, product, real(product, 0.0), rounding)
     else:
         result = _mul64(b, x, y, rounding)
-    return finish(b, result, (x, y), ftz, sat)
+    if ftz:
+        result = _flush_tiny(b, result, mul(b, _raised(b, x), y, rounding))
+    return finish(b, result, (y, x), ftz, sat)
 
 
-def fma(
-    b: Builder, x: Value, y: Value, z: Value, rounding: str = "rn", ftz: bool = False, sat: bool = False
-) -> Value:
-    """x * y + z with one rounding."""
+def fma(b: Builder, x: Value, y: Value, z: Value, rounding: str = "rn", ftz: bool = False, sat: bool = False) -> Value:
+    """The sum x * y + z with one rounding."""
     x, y, z = _inputs(b, ftz, x, y, z)
     if rounding == "rn":
         result = same(b, "fma", x, y, z)
@@ -81,11 +79,13 @@ def fma(
         result = _round32_sum(b, product, _wide(b, z), rounding)
     else:
         result = _fma64(b, x, y, z, rounding)
-    return finish(b, result, (z, x, y), ftz, sat)
+    if ftz:
+        result = _flush_tiny(b, result, fma(b, _raised(b, x), y, _raised(b, z), rounding))
+    return finish(b, result, (y, z, x), ftz, sat)
 
 
 def div(b: Builder, x: Value, y: Value, rounding: str = "rn", ftz: bool = False) -> Value:
-    """x / y."""
+    """The quotient x / y."""
     x, y = _inputs(b, ftz, x, y)
     quotient = b.fdiv(x, y)
     if rounding == "rn":
@@ -99,6 +99,9 @@ def div(b: Builder, x: Value, y: Value, rounding: str = "rn", ftz: bool = False)
         result = _directed(b, quotient, b.fcmp_ordered(">", rest, zero), b.fcmp_ordered("<", rest, zero), rounding)
     else:
         result = _div64(b, x, y, quotient, rounding)
+    if ftz:
+        result = _flush_tiny(b, result, div(b, _raised(b, x), y, rounding))
+    # a division's compiled code prefers the dividend's NaN
     return finish(b, result, (x, y), ftz)
 
 
@@ -139,6 +142,20 @@ def _inputs(b: Builder, ftz: bool, *values: Value) -> tuple[Value, ...]:
     return tuple(flush(b, v) if ftz else v for v in values)
 
 
+def _raised(b: Builder, value: Value) -> Value:
+    return b.fmul(value, real(value, 2.0**64))
+
+
+def _flush_tiny(b: Builder, result: Value, raised: Value) -> Value:
+    """`.ftz` also flushes what rounds up to 2^-126 only because subnormals are coarser: 2^-126 - 2^-150 becomes 0.
+
+    `raised` is the same operation on operands 2^64 times as large, rounded to 24 bits without that coarseness. Where
+    raising overflows, the result cannot be inexact down there.
+    """
+    tiny = b.fcmp_ordered("<", absolute(b, raised), real(raised, 2.0**-62))
+    return b.select(tiny, b.fmul(result, real(result, 0.0)), result)
+
+
 def _wide(b: Builder, value: Value) -> Value:
     return b.fpext(value, shaped(value, F64))
 
@@ -162,7 +179,7 @@ def _exact_zero_sign(b: Builder, total: Value, x_bits: Value, y_bits: Value, rou
 
 
 def _round32_sum(b: Builder, x: Value, y: Value, rounding: str) -> Value:
-    """x + y, exact f64 terms from f32 operands, rounded to f32: no such sum over- or underflows in f64."""
+    """The sum x + y, exact f64 terms from f32 operands, rounded to f32: no such sum over- or underflows in f64."""
     high, low = _two_sum(b, x, y)
     high = _exact_zero_sign(b, high, bits_of(b, x), bits_of(b, y), rounding)
     return _round32(b, high, low, rounding)
@@ -219,7 +236,7 @@ def _scaled64(b: Builder, value: Value) -> tuple[Value, Value]:
 
 
 def _times_power(b: Builder, value: Value, exponent: Value) -> Value:
-    """value * 2^exponent by arithmetic, for exponents in [-1000, 1000] and results in the normal range."""
+    """Scale by 2^exponent, by arithmetic, for exponents in [-1000, 1000] and results in the normal range."""
     power = b.shl(b.add(exponent, integer(exponent, 1023)), integer(exponent, 52))
     return b.fmul(value, as_real(b, power, F64))
 
@@ -239,9 +256,7 @@ def _pack64(b: Builder, high: Value, rest: Value, exponent: Value, rounding: str
     rest = b.select(negative, b.sub(integer(raw, 0), rest), rest)
     # Just below a power of two the grid is twice as fine: write the value with one bit more.
     fraction = b.and_(magnitude, integer(raw, (1 << 52) - 1))
-    edge = b.and_(
-        b.icmp_unsigned("==", fraction, integer(raw, 0)), b.icmp_signed("<", rest, integer(raw, 0))
-    )
+    edge = b.and_(b.icmp_unsigned("==", fraction, integer(raw, 0)), b.icmp_signed("<", rest, integer(raw, 0)))
     mantissa = b.or_(fraction, integer(raw, 1 << 52))
     mantissa = b.select(edge, integer(raw, 1 << 53), mantissa)
     field = b.lshr(magnitude, integer(raw, 52))
@@ -316,9 +331,7 @@ def _fma64(b: Builder, x: Value, y: Value, z: Value, rounding: str) -> Value:
     gap = b.select(no_addend, integer(ez, 0), b.sub(ez, exponent))
     gap = maximum(b, minimum(b, gap, integer(gap, 200), True), integer(gap, -200), True)
     # With the addend far above, the result's place is the addend's: move the frame, keep the clamped gap.
-    exponent = b.select(
-        b.icmp_signed("==", gap, integer(gap, 200)), b.sub(ez, integer(gap, 200)), exponent
-    )
+    exponent = b.select(b.icmp_signed("==", gap, integer(gap, 200)), b.sub(ez, integer(gap, 200)), exponent)
     addend = _times_power(b, mz, gap)
     addend = b.select(no_addend, real(z, 0.0), addend)
     product = b.fmul(mx, my)

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from ssmtool.execute.numerics import bits, compare
 from ssmtool.execute.numerics.floating import FLOATING
-from ssmtool.execute.numerics.form import Form, Parts, Unsupported, single
+from ssmtool.execute.numerics.form import Form, Parts, UnsupportedError, single
 from ssmtool.execute.numerics.integral import INTEGRAL
 from ssmtool.execute.numerics.video_forms import VIDEO, video
 
@@ -53,9 +53,7 @@ def _funnel(p: Parts) -> Form:
     wrap = p.take(("clamp", "wrap"), "mode") == "wrap"
     p.take(("b32",))
     p.end()
-    return single(
-        p.opcode, ("b32", "b32", "u32"), "b32", lambda b, v: bits.shf(b, v[0], v[1], v[2], left, wrap)
-    )
+    return single(p.opcode, ("b32", "b32", "u32"), "b32", lambda b, v: bits.shf(b, v[0], v[1], v[2], left, wrap))
 
 
 def _prmt(p: Parts) -> Form:
@@ -89,9 +87,7 @@ def _bfe(p: Parts) -> Form:
 def _bfi(p: Parts) -> Form:
     kind = p.take(("b32", "b64"))
     p.end()
-    return single(
-        p.opcode, (kind, kind, "u32", "u32"), kind, lambda b, v: bits.bfi(b, v[0], v[1], v[2], v[3])
-    )
+    return single(p.opcode, (kind, kind, "u32", "u32"), kind, lambda b, v: bits.bfi(b, v[0], v[1], v[2], v[3]))
 
 
 def _fns(p: Parts) -> Form:
@@ -126,9 +122,9 @@ def _check_comparison(p: Parts, op: str, ftz: bool, kind: str) -> None:
     elif kind[0] != "f":
         allowed = (*compare.INTEGER, *(compare.UNSIGNED if kind[0] == "u" else ()))
     if op not in allowed:
-        raise Unsupported(p.opcode, f".{op} does not compare .{kind}")
+        raise UnsupportedError(p.opcode, f".{op} does not compare .{kind}")
     if ftz and kind != "f32":
-        raise Unsupported(p.opcode, f".ftz does not go with .{kind}")
+        raise UnsupportedError(p.opcode, f".ftz does not go with .{kind}")
 
 
 def _setp(p: Parts) -> Form:
@@ -184,7 +180,7 @@ READERS: dict[str, Callable[[Parts], Form]] = {
 
 @lru_cache(maxsize=4096)
 def parse(opcode: str, selectors: tuple[str, ...] = (), negated: tuple[bool, ...] = ()) -> Form:
-    """The form of `opcode`. Raises Unsupported, naming it, if sm_37 at PTX 7.4 has no such form.
+    """The form of `opcode`. Raises UnsupportedError, naming it, if sm_37 at PTX 7.4 has no such form.
 
     `selectors` are the byte/half selectors of a video instruction's operands, the destination first ("" for none);
     `negated` says which source operands of vmad carry a minus sign.
@@ -193,14 +189,14 @@ def parse(opcode: str, selectors: tuple[str, ...] = (), negated: tuple[bool, ...
     if parts.op in VIDEO:
         return video(parts, selectors, negated)
     if parts.op in NEWER:
-        raise Unsupported(opcode, f"needs {NEWER[parts.op]}; sm_37 with PTX 7.4 does not have it")
+        raise UnsupportedError(opcode, f"needs {NEWER[parts.op]}; sm_37 with PTX 7.4 does not have it")
     for reader in (READERS, INTEGRAL, FLOATING):
         if parts.op in reader:
             # add, sub, mul, ... are read as integers when their last part says so, else as floats
             if reader is INTEGRAL and parts.op in FLOATING and parts.rest and parts.rest[-1][:1] == "f":
                 continue
             return reader[parts.op](parts)
-    raise Unsupported(opcode, "not a numeric instruction of PTX 7.4")
+    raise UnsupportedError(opcode, "not a numeric instruction of PTX 7.4")
 
 
 def known(opcode: str) -> bool:

@@ -19,12 +19,12 @@ from ssmtool.execute.numerics.lanes import (
 
 
 def add(b: Builder, x: Value, y: Value, sat: bool = False) -> Value:
-    """x + y, wrapping; `sat` clamps as s32."""
+    """The sum x + y, wrapping; `sat` clamps as s32."""
     return same(b, "sadd.sat", x, y) if sat else b.add(x, y)
 
 
 def sub(b: Builder, x: Value, y: Value, sat: bool = False) -> Value:
-    """x - y, wrapping; `sat` clamps as s32."""
+    """The difference x - y, wrapping; `sat` clamps as s32."""
     return same(b, "ssub.sat", x, y) if sat else b.sub(x, y)
 
 
@@ -40,7 +40,7 @@ def mul(b: Builder, x: Value, y: Value, part: str, signed: bool) -> Value:
 
 
 def mad(b: Builder, x: Value, y: Value, z: Value, part: str, signed: bool, sat: bool = False) -> Value:
-    """mul plus z; `sat` (hi.s32 only) clamps the sum as s32."""
+    """As mul, plus z; `sat` (hi.s32 only) clamps the sum as s32."""
     return add(b, mul(b, x, y, part, signed), z, sat)
 
 
@@ -93,7 +93,7 @@ def _divide(b: Builder, x: Value, y: Value, signed: bool) -> tuple[Value, Value]
 
 
 def sad(b: Builder, x: Value, y: Value, z: Value, signed: bool) -> Value:
-    """z + |x - y|, wrapping."""
+    """The sum z + |x - y|, wrapping."""
     high, low = maximum(b, x, y, signed), minimum(b, x, y, signed)
     return b.add(z, b.sub(high, low))
 

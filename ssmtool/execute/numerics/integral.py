@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ssmtool.execute.numerics import integer
-from ssmtool.execute.numerics.form import Form, Parts, Unsupported, single
+from ssmtool.execute.numerics.form import Form, Parts, single
 from ssmtool.execute.numerics.lanes import maximum, minimum
 
 INTEGERS = ("u16", "u32", "u64", "s16", "s32", "s64")
@@ -100,9 +100,7 @@ def _mul24(p: Parts) -> Form:
     signed = kind[0] == "s"
     if p.op == "mul24":
         return single(p.opcode, (kind, kind), kind, lambda b, v: integer.mul24(b, v[0], v[1], part, signed))
-    return single(
-        p.opcode, (kind,) * 3, kind, lambda b, v: integer.mad24(b, v[0], v[1], v[2], part, signed, sat)
-    )
+    return single(p.opcode, (kind,) * 3, kind, lambda b, v: integer.mad24(b, v[0], v[1], v[2], part, signed, sat))
 
 
 def _two(p: Parts) -> Form:
@@ -123,7 +121,6 @@ def _one(p: Parts) -> Form:
     p.end()
     function = integer.abs_ if p.op == "abs" else integer.neg
     return single(p.opcode, (kind,), kind, lambda b, v: function(b, v[0]))
-
 
 
 INTEGRAL: dict[str, Callable[[Parts], Form]] = {

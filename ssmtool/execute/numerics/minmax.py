@@ -1,6 +1,6 @@
 """Float min, max, abs, neg, copysign and testp.
 
-min and max: a NaN loses against a number, two NaN give NaN (f32 0x7fffffff, f64 the first made quiet, as the H200
+min and max: a NaN loses against a number, two NaN give NaN (f32 0x7fffffff, f64 the second made quiet, as the H200
 answers), and -0 is less than +0. The .NaN and .xorsign forms are sm_80's. abs and neg of an f32 NaN give
 0x7fffffff; of an f64 NaN they leave sign and payload alone and only make it quiet.
 """
@@ -46,7 +46,7 @@ def _extreme(b: Builder, x: Value, y: Value, ftz: bool, which: str) -> Value:
     result = b.select(b.fcmp_ordered("==", x, y), tie, result)
     result = b.select(is_nan(b, x), y, result)
     result = b.select(is_nan(b, y), x, result)
-    nan = as_real(b, integer(xb, NAN32) if lane == F32 else b.or_(xb, integer(xb, QUIET64)), lane)
+    nan = as_real(b, integer(xb, NAN32) if lane == F32 else b.or_(yb, integer(xb, QUIET64)), lane)
     return b.select(b.and_(is_nan(b, x), is_nan(b, y)), nan, result)
 
 

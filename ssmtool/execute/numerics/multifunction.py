@@ -61,6 +61,10 @@ LG2 = Unit("lg2", unit_tables.LG2, unit_tables.LG2_BIAS, 6, 19, 19, 1, -1)
 SIN = Unit("sin", unit_tables.SIN, unit_tables.SIN_BIAS, 6, 19, 19, 1, -1)
 
 
+_XL_BITS = {19: 17, 17: 16}
+"""Bits of xl by the number of dropped columns: the rows that reach column `drop` at all start there."""
+
+
 def square(b: Builder, x: Value, drop: int) -> Value:
     """(x*x without the partial products in its lowest `drop` columns) >> drop, for i32 lanes of drop-2 or -1 bits.
 
@@ -70,7 +74,7 @@ def square(b: Builder, x: Value, drop: int) -> Value:
     middle = (drop - 1) // 2
     high = b.lshr(x, integer(x, middle))
     total = b.lshr(b.mul(high, high), integer(x, 1))
-    for i in range(drop & 1 and (2 if drop == 19 else 1), middle):
+    for i in range(drop - 1 - _XL_BITS[drop] + 1, middle):
         on = b.sub(integer(x, 0), b.and_(b.lshr(x, integer(x, i)), integer(x, 1)))
         total = b.add(total, b.and_(on, b.lshr(x, integer(x, drop - 1 - i))))
     return total
@@ -231,7 +235,7 @@ def ex2(b: Builder, x: Value) -> Value:
 
 
 def sine(b: Builder, turn: Value, cosine: bool) -> Value:
-    """sin or cos of 2 pi * turn: a quarter wave, run backwards in odd quadrants; huge arguments give sin 0."""
+    """The sine or cosine of 2 pi * turn: a quarter wave, run backwards in odd quadrants; huge arguments give sin 0."""
     raw, sign, field, fraction = _fields(b, turn)
     shift = b.sub(field, integer(raw, 125))
     mantissa = b.or_(fraction, integer(raw, 1 << 23))

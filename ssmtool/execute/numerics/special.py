@@ -1,8 +1,8 @@
 """NaN results, flushing and clamping: what surrounds a rounded result.
 
-f32: every arithmetic result that is a NaN is 0x7fffffff. f64: the first NaN operand made quiet, the addend of a
-fused operation first; an invalid operation gives 0xfff8000000000000. Both are what an H200 answers (PTX leaves the
-payload open), and the sampled results in the tests hold them there.
+f32: every arithmetic result that is a NaN is 0x7fffffff. f64: a NaN operand made quiet, of several the second
+operand, else the addend of a fused operation, else the first; an invalid operation gives 0xfff8000000000000. Both
+are what an H200 answers (PTX leaves the payload open), and the sampled results in the tests hold them there.
 """
 
 from __future__ import annotations

@@ -63,7 +63,12 @@ def finish(b: Builder, x: Value, c: Value | None, dsel: str, second: str, signed
 
 
 def scalar(
-    b: Builder, op: str, types: tuple[str, str, str], sat: bool, selectors: tuple[str, str, str], v: Sequence[Value],
+    b: Builder,
+    op: str,
+    types: tuple[str, str, str],
+    sat: bool,
+    selectors: tuple[str, str, str],
+    v: Sequence[Value],
     second: str,
 ) -> Value:
     """vadd, vsub, vabsdiff, vmin, vmax on the parts (selectors of d, a, b) of v = a, b[, c]; types of d, a, b."""
@@ -77,10 +82,16 @@ def scalar(
 
 
 def shift(
-    b: Builder, left: bool, wrap: bool, types: tuple[str, str], sat: bool, selectors: tuple[str, str, str],
-    v: Sequence[Value], second: str,
+    b: Builder,
+    left: bool,
+    wrap: bool,
+    types: tuple[str, str],
+    sat: bool,
+    selectors: tuple[str, str, str],
+    v: Sequence[Value],
+    second: str,
 ) -> Value:
-    """vshl and vshr; types of d and a. Clamped amounts stop at 32."""
+    """Shift a part (vshl, vshr); types of d and a. Clamped amounts stop at 32."""
     x = piece(b, v[0], *PIECES[selectors[1]], types[1][0] == "s")
     amount = piece(b, v[1], *PIECES[selectors[2]], False)
     amount = b.and_(amount, integer(amount, 31)) if wrap else minimum(b, amount, integer(amount, 32), False)
@@ -92,8 +103,15 @@ def shift(
 
 
 def vmad(
-    b: Builder, atype: str, btype: str, sat: bool, scale: int, plus_one: bool, negated: tuple[bool, bool, bool],
-    selectors: tuple[str, str, str], v: Sequence[Value],
+    b: Builder,
+    atype: str,
+    btype: str,
+    sat: bool,
+    scale: int,
+    plus_one: bool,
+    negated: tuple[bool, bool, bool],
+    selectors: tuple[str, str, str],
+    v: Sequence[Value],
 ) -> Value:
     """(+-)a*b (+-) c [+ 1] >> scale. The sum is signed if an operand is signed or a sign is turned."""
     signed_a, signed_b = atype[0] == "s", btype[0] == "s"
@@ -126,8 +144,14 @@ _SYMBOLS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="
 
 
 def simd(
-    b: Builder, op: str, types: tuple[str, str, str], sat: bool, total: bool, lanes: Sequence[tuple[int, int] | None],
-    v: Sequence[Value], compare: str = "",
+    b: Builder,
+    op: str,
+    types: tuple[str, str, str],
+    sat: bool,
+    total: bool,
+    lanes: Sequence[tuple[int, int] | None],
+    v: Sequence[Value],
+    compare: str = "",
 ) -> Value:
     """v...2 and v...4. `lanes` gives for every part of d its sources in a:b (0..n-1 is a, n.. is b), None if masked.
 

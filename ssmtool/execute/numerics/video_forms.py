@@ -7,7 +7,7 @@ ISA's text (an unsaturated .sat, a scaled vmad of its low word alone), and no K8
 from __future__ import annotations
 
 from ssmtool.execute.numerics import video as v
-from ssmtool.execute.numerics.form import Form, Parts, Unsupported, single
+from ssmtool.execute.numerics.form import Form, Parts, UnsupportedError, single
 
 UNSURE = "the ISA's text and the H200 disagree about this form, so it is not executed"
 KINDS = ("u32", "s32")
@@ -36,9 +36,9 @@ def video(p: Parts, selectors: tuple[str, ...], negated: tuple[bool, ...]) -> Fo
     second = p.maybe(SECOND) or ""
     p.end()
     if sat and (chosen[0] or (types[0] == "u32" and p.op in v.SCALAR[:3])):
-        raise Unsupported(p.opcode, UNSURE)
+        raise UnsupportedError(p.opcode, UNSURE)
     if second in ("min", "max") and types[0] == "u32" and ("s32" in types[1:] or p.op == "vsub"):
-        raise Unsupported(p.opcode, UNSURE)
+        raise UnsupportedError(p.opcode, UNSURE)
     return single(
         p.opcode, _operands(p, types[1:], types[0], chosen, second), types[0],
         lambda b, x: v.scalar(b, p.op, types, sat, chosen, x, second),
@@ -49,7 +49,7 @@ def _selectors(p: Parts, given: tuple[str, ...]) -> tuple[str, str, str]:
     padded = (*given, "", "", "")[:3]
     for name in given:
         if name not in v.PIECES:
-            raise Unsupported(p.opcode, f".{name} selects no part of a scalar video operand")
+            raise UnsupportedError(p.opcode, f".{name} selects no part of a scalar video operand")
     return padded[0], padded[1], padded[2]
 
 
@@ -57,7 +57,7 @@ def _operands(
     p: Parts, sources: tuple[str, ...], result: str, chosen: tuple[str, str, str], second: str
 ) -> tuple[str, ...]:
     if second and chosen[0]:
-        raise Unsupported(p.opcode, f".{second} and a destination selector exclude each other")
+        raise UnsupportedError(p.opcode, f".{second} and a destination selector exclude each other")
     return (*sources, result) if second or chosen[0] else sources
 
 
@@ -69,7 +69,7 @@ def _shift(p: Parts, chosen: tuple[str, str, str]) -> Form:
     second = p.maybe(SECOND) or ""
     p.end()
     if (p.op == "vshl" and sat) or (sat and chosen[0]) or second in ("min", "max"):
-        raise Unsupported(p.opcode, UNSURE)
+        raise UnsupportedError(p.opcode, UNSURE)
     left = p.op == "vshl"
     return single(
         p.opcode, _operands(p, (types[1], "u32"), types[0], chosen, second), types[0],
@@ -84,12 +84,12 @@ def _vmad(p: Parts, chosen: tuple[str, str, str], negated: tuple[bool, ...]) -> 
     scale = {"shr7": 7, "shr15": 15, None: 0}[p.maybe(("shr7", "shr15"))]
     p.end()
     if (sat or scale) and (atype, btype) != ("s32", "s32"):
-        raise Unsupported(p.opcode, UNSURE)
+        raise UnsupportedError(p.opcode, UNSURE)
     if chosen[0]:
-        raise Unsupported(p.opcode, "vmad has no destination selector")
+        raise UnsupportedError(p.opcode, "vmad has no destination selector")
     signs = ((*negated, False, False, False)[0], (*negated, False, False, False)[1], (*negated, False, False, False)[2])
     if plus_one and any(signs):
-        raise Unsupported(p.opcode, ".po and a negated operand exclude each other")
+        raise UnsupportedError(p.opcode, ".po and a negated operand exclude each other")
     return single(
         p.opcode, (atype, btype, result), result,
         lambda b, x: v.vmad(b, atype, btype, sat, scale, plus_one, signs, chosen, x),
@@ -102,7 +102,7 @@ def _vset(p: Parts, chosen: tuple[str, str, str]) -> Form:
     second = p.maybe(SECOND) or ""
     p.end()
     if second in ("min", "max"):
-        raise Unsupported(p.opcode, UNSURE)
+        raise UnsupportedError(p.opcode, UNSURE)
     return single(
         p.opcode, _operands(p, (atype, btype), "u32", chosen, second), "u32",
         lambda b, x: v.vset(b, op, atype, btype, chosen, x, second),
@@ -136,5 +136,5 @@ def _lanes(p: Parts, n: int, given: tuple[str, ...]) -> tuple[tuple[int, int] | 
     good = all(not s or s[0] == letter for s in given)
     good = good and len(first) == len(second) == n and all(c in "01234567"[: 2 * n] for c in first + second)
     if not good or any(c not in whole[""] for c in mask):
-        raise Unsupported(p.opcode, f"selectors {', '.join('.' + s for s in given if s)} do not fit")
+        raise UnsupportedError(p.opcode, f"selectors {', '.join('.' + s for s in given if s)} do not fit")
     return tuple((int(first[n - 1 - k]), int(second[n - 1 - k])) if str(k) in mask else None for k in range(n))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from variants import Variant, width
+from execute.numerics.variants import Variant, width
 
 from ssmtool.execute.numerics import instruction
 from ssmtool.execute.numerics.form import Form
@@ -28,36 +28,45 @@ def _typed(b: Any, value: Any, kind: str) -> Any:
     return as_real(b, value, {"f32": F32, "f64": F64}[kind]) if kind in ("f32", "f64") else value
 
 
-def _parse(opcode: str, operands: list[str], sources: int) -> tuple[Form, list[str], tuple[str, ...], tuple[bool, ...]]:
-    found = [SELECTOR.match(o) for o in operands]
-    names = [m[2] if m else o for m, o in zip(found, operands, strict=True)]
-    selectors = tuple((m[3] or "") if m else "" for m in found)
-    negated = tuple(bool(m and m[1]) for m in found)[1:]
-    if opcode.startswith("v"):
-        form = instruction.parse(opcode, selectors[:3], negated if any(negated) else ())
-    else:
-        form = instruction.parse(opcode)
-    return form, names, selectors, negated
+def lines(v: Variant) -> list[tuple[Form, list[str]]]:
+    """The body's instructions: each one's form and its operands' names without selector and sign."""
+    found = []
+    for line in v.text.split(";"):
+        opcode, _, rest = line.strip().partition(" ")
+        if not rest or opcode == ".reg":
+            continue
+        operands = [o.strip() for o in rest.split(",")]
+        matches = [SELECTOR.match(o) for o in operands]
+        names = [m[2] if m else o for m, o in zip(matches, operands, strict=True)]
+        if opcode.startswith("v"):
+            selectors = tuple((m[3] or "") if m else "" for m in matches)[:3]
+            negated = tuple(bool(m and m[1]) for m in matches)[1:]
+            form = instruction.parse(opcode, selectors, negated if any(negated) else ())
+        else:
+            form = instruction.parse(opcode)
+        found.append((form, names))
+    return found
+
+
+def forms_of(v: Variant) -> list[Form]:
+    """The forms of the body's instructions; raises UnsupportedError for the first that is refused."""
+    return [form for form, _ in lines(v)]
 
 
 def emit(v: Variant) -> Any:
     """`emit(builder, values)` for raw register bits, giving the raw bits of %d's register."""
+    program = lines(v)
 
     def run(b: Any, values: Sequence[Any]) -> Any:
         state: dict[str, Any] = dict(zip(("%a", "%b", "%c"), values, strict=False))
         carry: Any = None
-        for line in v.text.split(";"):
-            words = line.split(None, 1)
-            if not words or words[0] == ".reg":
-                continue
-            opcode, operands = words[0], [o.strip() for o in words[1].split(",")]
-            form, names, _, _ = _parse(opcode, operands, len(values))
+        for form, names in program:
             sources = []
             for kind, name in zip(form.operands, names[1:], strict=False):
-                if re.fullmatch(r"-?(0x)?[0-9a-f]+", name) and name not in state:
-                    sources.append(integer(values[0], int(name, 0), int(kind[1:])))
-                else:
+                if name in state:
                     sources.append(_typed(b, state[name], kind))
+                elif kind != "carry":
+                    sources.append(integer(values[0], int(name, 0), int(kind[1:])))
             if form.operands[-1] == "carry":
                 sources.append(carry)
             results = list(form.emit(b, sources))

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from execute.numerics.variants import mix64
 from numpy.typing import NDArray
-from variants import mix64
 
 FOLDER = Path(__file__).parent / "measured"
 STRIDE = 32771

@@ -174,9 +174,7 @@ def _bits() -> Iterator[Variant]:
     for mode in ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16"):
         yield one(f"prmt.b32.{mode}", "b32", "b32", "b32", "b32")
     for t in ("b16", "b32", "b64", *WIDE, "f32", "f64"):
-        yield Variant(
-            f"selp.{t}", f".reg .pred p; setp.lt.s32 p, %c, 0; selp.{t} %d, %a, %b, p;", (t, t, "s32"), t
-        )
+        yield Variant(f"selp.{t}", f".reg .pred p; setp.lt.s32 p, %c, 0; selp.{t} %d, %a, %b, p;", (t, t, "s32"), t)
         yield one(f"slct.{t}.s32", t, t, t, "s32")
         yield one(f"slct.{t}.f32", t, t, t, "f32")
         yield one(f"slct.ftz.{t}.f32", t, t, t, "f32")
@@ -297,12 +295,8 @@ def _video() -> Iterator[Variant]:
             turn += 1
             yield one(f"{op}.{types}", d, a, b)
             yield Variant(f"{op}.{types}.sel", f"{op}.{types} %d, %a.{sa}, %b.{sb};", (a, b), d)
-            yield Variant(
-                f"{op}.{types}.{second}", f"{op}.{types}.{second} %d, %a.{sa}, %b.{sb}, %c;", (a, b, d), d
-            )
-            yield Variant(
-                f"{op}.{types}.merge.{ds}", f"{op}.{types} %d.{ds}, %a.{sa}, %b.{sb}, %c;", (a, b, d), d
-            )
+            yield Variant(f"{op}.{types}.{second}", f"{op}.{types}.{second} %d, %a.{sa}, %b.{sb}, %c;", (a, b, d), d)
+            yield Variant(f"{op}.{types}.merge.{ds}", f"{op}.{types} %d.{ds}, %a.{sa}, %b.{sb}, %c;", (a, b, d), d)
     for op, d, a, mode, sat in product(
         ("vshl", "vshr"), ("u32", "s32"), ("u32", "s32"), ("clamp", "wrap"), ("", ".sat")
     ):
@@ -328,12 +322,8 @@ def _video() -> Iterator[Variant]:
             )
     for a, b, cmp in product(("u32", "s32"), ("u32", "s32"), ("eq", "ne", "lt", "le", "gt", "ge")):
         yield one(f"vset.{a}.{b}.{cmp}", "u32", a, b)
-        yield Variant(
-            f"vset.{a}.{b}.{cmp}.add", f"vset.{a}.{b}.{cmp}.add %d, %a.h0, %b.b1, %c;", (a, b, "u32"), "u32"
-        )
-        yield Variant(
-            f"vset.{a}.{b}.{cmp}.merge", f"vset.{a}.{b}.{cmp} %d.b2, %a.b3, %b, %c;", (a, b, "u32"), "u32"
-        )
+        yield Variant(f"vset.{a}.{b}.{cmp}.add", f"vset.{a}.{b}.{cmp}.add %d, %a.h0, %b.b1, %c;", (a, b, "u32"), "u32")
+        yield Variant(f"vset.{a}.{b}.{cmp}.merge", f"vset.{a}.{b}.{cmp} %d.b2, %a.b3, %b, %c;", (a, b, "u32"), "u32")
         for n in ("2", "4"):
             yield one(f"vset{n}.{a}.{b}.{cmp}", "u32", a, b, "u32")
             yield one(f"vset{n}.{a}.{b}.{cmp}.add", "u32", a, b, "u32")

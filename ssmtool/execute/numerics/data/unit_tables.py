@@ -1,5 +1,6 @@
 # fmt: off
-"""The approximation units' tables, as measured on an NVIDIA H200. Written by a program, not by hand:
+"""The approximation units' tables, as measured on an NVIDIA H200. Written by a program, not by hand.
+
 `tools/numerics/derive_tables.py` derives every number from `tests/execute/numerics/measured`.
 
 Rows are (c0, c1, c2); RSQRT and SQRT hold the even exponents' 64 rows, then the odd ones'.
