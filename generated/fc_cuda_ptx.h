@@ -16,7 +16,7 @@ ssmtool-provenance-begin
 ["fc_ssm_recurrence_slots","u64 s, u64 q, u64 k, u64 v, u64 g, u64 beta, u64 y, u32 state_size, u32 n_v_heads, f32 scale","b03b4cbd83d0"],
 ["fc_ssm_recurrence_slots_2pass","u64 s, u64 q, u64 k, u64 v, u64 g, u64 beta, u64 y, u32 state_size, u32 n_v_heads, f32 scale","274eff548df4"],
 ["fc_ssm_decay_gate_nx","u64 alpha, u64 ssm_dt, u64 ssm_a, u64 g, u32 n_heads, u32 total","c23e7047220b"],
-["fc_ssm_qknorm_gqa_nx","u64 conv_out, u64 qg, u64 kg, u64 vg, u32 n_k_heads, u32 kv_groups, u32 S, u32 key_dim, u32 val_dim, f32 eps","0757d5b3a91a"]],"ptx_sha256":"6fb98d7f33474f3efc1596685b31c1dbce259a5ebf538d4766d9402f5ab05fb9","note":null}]}
+["fc_ssm_qknorm_gqa_nx","u64 conv_out, u64 qg, u64 kg, u64 vg, u32 n_k_heads, u32 kv_groups, u32 S, u32 key_dim, u32 val_dim, f32 eps","0757d5b3a91a"]],"ptx_sha256":"6fb98d7f33474f3efc1596685b31c1dbce259a5ebf538d4766d9402f5ab05fb9","note":null}],"seal":"87b5bde52a6bc343e1edb80eff8c2ad962e6df6c3e98ce09a4992f047a47a634"}
 ssmtool-provenance-end */
 #ifndef FC_CUDA_PTX_H
 #define FC_CUDA_PTX_H

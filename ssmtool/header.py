@@ -107,7 +107,8 @@ def guard_name(file_name: str) -> str:
 def render_header(file_name: str, modules: tuple[HeaderModule, ...]) -> bytes:
     """The header's bytes (UTF-8, LF)."""
     guard = guard_name(file_name)
-    provenance = msgspec.json.encode({"format": FORMAT, "modules": [module.record for module in modules]}).decode()
+    records = tuple(module.record for module in modules)
+    provenance = msgspec.json.encode(_Provenance(FORMAT, records, _seal(records))).decode()
     # One record a line for people and for diffs. A path with /* or */ may neither open nor end a C comment, so the star
     # is written as JSON's escape.
     provenance = re.sub(r'(\{"constant":|\["\w+","[^"]*","[0-9a-f]{12}"\])', r"\n\1", provenance)
@@ -178,10 +179,16 @@ def _render_lines(text: str) -> str:
 
 
 class _Provenance(msgspec.Struct, frozen=True):
-    """The JSON of the provenance block."""
+    """The JSON of the provenance block. `seal` is the records' hash: an edited record would else render to itself."""
 
     format: int
     modules: tuple[ModuleRecord, ...]
+    seal: str
+
+
+def _seal(records: tuple[ModuleRecord, ...]) -> str:
+    """SHA-256 of the records in their JSON form."""
+    return sha256(msgspec.json.encode(records))
 
 
 def read_header(path: Path) -> Header:
@@ -206,6 +213,9 @@ def read_header(path: Path) -> Header:
     if block.format != FORMAT:
         message = f"its provenance block has format {block.format}; this ssmtool reads format {FORMAT}"
         raise NoProvenanceError(message, path=path, line=line, hint="ssmtool build")
+    if block.seal != _seal(block.modules):
+        message = "its provenance block was edited: it does not match its own hash"
+        raise ProductError(message, path=path, line=line, hint="ssmtool build")
     modules = tuple(HeaderModule(record, _read_constant(text, record.constant, path)) for record in block.modules)
     return Header(path=path, modules=modules, data=data)
 
