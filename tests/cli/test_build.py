@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from conftest import Run, snapshot
 
+from conftest import Run, snapshot
 from ssmtool.cli import main
 
 HEADER = "generated/fc_cuda_ptx.h"

@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Run, snapshot
 
+from conftest import ROOT, Run, snapshot
 from ssmtool.project import find_project
 
 

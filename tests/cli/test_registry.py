@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from conftest import Run, snapshot
 
+from conftest import Run, snapshot
 from ssmtool.build.entries import record_entries
 from ssmtool.cli import main
 from ssmtool.header import CompilerRecord, HeaderModule, ModuleRecord, render_header, sha256
