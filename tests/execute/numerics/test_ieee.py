@@ -115,3 +115,12 @@ def test_ftz_and_sat_clean_nan_and_minus_zero() -> None:
     assert mapped(sat=True)(nan, nan).tolist() == [0, 0x3F800000]
     small = np.array([0x80000001, 0x007FFFFF], np.uint32)
     assert mapped(ftz=True)(small, small).tolist() == [0x80000000, 0]
+
+
+def test_f64_fma_sees_a_remainder_that_two_roundings_hide() -> None:
+    # product = p + half an ulp exactly, addend = half an ulp less 2^-106: their sum rounds to a whole ulp
+    x, y = np.array([1 + 3 * 2.0**-52]), np.array([1.5])
+    z = np.array([2.0**-53 - 2.0**-106])
+    got = [compile_one(lambda b, v, m=m: ieee.fma(b, *v, rounding=m), ("f64",) * 3, "f64")(x, y, z)[0] for m in MODES]
+    five = np.float64(1.5 + 5 * 2.0**-52).view(np.uint64)
+    assert got == [five, five - np.uint64(1), five - np.uint64(1), five]
