@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -201,6 +202,18 @@ def _line_of(text: str, message: str) -> int | None:
     return None
 
 
+def _paths(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Every path of the settings, with its key."""
+    yield "header", settings.header
+    if settings.nvcc is not None:
+        yield "nvcc", settings.nvcc
+    yield from (("include_dirs", folder) for folder in settings.include_dirs)
+    for module in settings.module:
+        yield "source", module.source
+        if module.loader is not None:
+            yield "path", module.loader.path
+
+
 def _check(settings: Settings, path: Path, text: str) -> None:
     """What a schema cannot say. Raises SsmtoolError for the first setting that is wrong."""
 
@@ -217,8 +230,14 @@ def _check(settings: Settings, path: Path, text: str) -> None:
         value = getattr(settings, key)
         if not re.fullmatch(r"\d+\.\d+", value):
             raise wrong(key, f'"{value}" is not of the form "11.4"')
-    if settings.compile_timeout <= 0:
-        raise wrong("compile_timeout", "must be a positive number of seconds")
+    if not 0 < settings.compile_timeout <= 1e6:
+        raise wrong("compile_timeout", "must be a positive number of seconds, at most a million")
+    for key, value in _paths(settings):
+        if "\0" in value or len(value) > 4000:
+            raise wrong(key, "is no path: it holds a NUL or is longer than a path can be")
+    for module in settings.module:
+        if module.loader and module.loader.count_argument is not None and module.loader.count_argument < 0:
+            raise wrong("count_argument", "is a position counted from 0")
     constants: dict[str, str] = {}
     for module in settings.module:
         constant = module.constant_name

@@ -187,9 +187,16 @@ def _changed_settings(project: Project, record: ModuleRecord) -> list[str]:
     changed = []
     if settings.target != record.target:
         changed.append(f"target was {record.target}, is {settings.target}")
+    if _isa(record.ptx_isa) > _isa(settings.max_ptx_isa):
+        changed.append(f"the PTX is ISA {record.ptx_isa}, max_ptx_isa is {settings.max_ptx_isa}")
     if settings.flags != record.flags:
         changed.append(f"flags were [{' '.join(record.flags)}], are [{' '.join(settings.flags)}]")
     return changed
+
+
+def _isa(text: str) -> tuple[int, ...]:
+    """`7.4` as numbers that compare."""
+    return tuple(int(part) for part in text.split("."))
 
 
 def _check_text(project: Project, header: Header, states: list[ModuleState], outcome: Outcome) -> None:

@@ -11,37 +11,63 @@ import os
 import re
 from pathlib import Path
 
+from ssmtool.csource.mask import mask
 from ssmtool.files import read_bytes
 from ssmtool.header import sha256
 from ssmtool.project import Project
 
-#   #include "gdn/tree.cuh"          # include <common.h>
-_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)', re.MULTILINE)
+#   #include "gdn/tree.cuh"          %: include <common.h>          #include TREE_HEADER
+_INCLUDE = re.compile(r'^[ \t]*(?:#|%:)[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(\w+))', re.MULTILINE)
+#   #define TREE_HEADER "gdn/tree.cuh"
+_DEFINE = re.compile(r'^[ \t]*(?:#|%:)[ \t]*define[ \t]+(\w+)[ \t]+(?:"([^"\n]+)"|<([^>\n]+)>)', re.MULTILINE)
+#   -Iinclude   -I include   --include-path=include   -include kernels/config.h   --pre-include=kernels/config.h
+_FLAG = re.compile(r"(?:^|\0)(-I|--include-path|-include|--pre-include)(?:=|\0)?([^\0]+)")
 
 
 def hash_includes(project: Project, source: Path) -> dict[str, str]:
     """Project-relative path -> SHA-256 of every included file that lies in the project or its include folders.
 
-    Headers of the compiler itself (`cuda_runtime.h`, `stdint.h`) are not found there and are left out: they belong to
-    the compiler's release, which is recorded on its own. Raises SsmtoolError when a file cannot be read.
+    Comments and spliced lines are resolved first. An include by macro stands for every file that a `#define` of that
+    name gives anywhere in the files read. Headers of the compiler itself (`cuda_runtime.h`, `stdint.h`) are not found
+    and are left out: they belong to the compiler's release, which is recorded on its own. Raises SsmtoolError when a
+    file cannot be read.
     """
+    given = _FLAG.findall("\0".join(project.settings.flags))
     folders = [project.path(folder) for folder in project.settings.include_dirs]
+    folders += [project.path(value) for flag, value in given if flag in ("-I", "--include-path")]
     found: dict[str, str] = {}
-    waiting = [(source, read_bytes(source))]
-    while waiting:
-        includer, data = waiting.pop()
-        for quoted, angled in _INCLUDE.findall(data):
-            name = os.fsdecode(quoted or angled)
-            places = [includer.parent, source.parent, *folders] if quoted else folders
-            path = next((place / name for place in places if (place / name).is_file()), None)
-            if path is None:
-                continue
-            path = Path(os.path.normpath(path))
-            shown = project.show(path)
-            if shown not in found and path != source:
-                content = read_bytes(path)
-                found[shown] = sha256(content.replace(b"\r\n", b"\n"))
-                waiting.append((path, content))
+    texts: list[tuple[Path, str]] = []
+    defined: dict[str, set[str]] = {}
+
+    def take(path: Path, *, record: bool = True) -> None:
+        path = Path(os.path.normpath(path))
+        shown = project.show(path)
+        if shown in found or (record and path == source):
+            return
+        content = read_bytes(path)
+        if record:
+            found[shown] = sha256(content.replace(b"\r\n", b"\n"))
+        code = mask(content.replace(b"\r\n", b"\n"), path).code
+        # mask() leaves a blank for each character of a splice, so a directive over several lines reads as one.
+        texts.append((path, code))
+        for name, quoted, angled in _DEFINE.findall(code):
+            defined.setdefault(name, set()).add(quoted or angled)
+
+    take(source, record=False)
+    for flag, value in given:
+        if flag in ("-include", "--pre-include") and project.path(value).is_file():
+            take(project.path(value))
+    # Over the texts again until nothing is added: a macro may be defined in a file that is read later.
+    size = -1
+    while size != len(found):
+        size = len(found)
+        for includer, code in texts:
+            for quoted, angled, macro in _INCLUDE.findall(code):
+                for name in defined.get(macro, ()) if macro else (quoted or angled,):
+                    places = folders if angled else [includer.parent, source.parent, *folders]
+                    path = next((place / name for place in places if (place / name).is_file()), None)
+                    if path is not None:
+                        take(path)
     return dict(sorted(found.items()))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import sys
@@ -57,6 +58,14 @@ def exits_with_code(function: Callable[P, int]) -> Callable[P, None]:
                 click.echo(json.dumps(error_json(error), indent=2))
             print_error(error)
             code = error.exit_code
+        except (OSError, ValueError, RecursionError) as error:
+            # What no room foresaw (a folder without permission, a full pipe, nesting without end) is still one error.
+            unforeseen = SsmtoolError(f"{type(error).__name__}: {error}")
+            if kwargs.get("output_format") == "json":
+                with contextlib.suppress(OSError):
+                    click.echo(json.dumps(error_json(unforeseen), indent=2))
+            print_error(unforeseen)
+            code = unforeseen.exit_code
         except KeyboardInterrupt:
             click.echo("interrupted; no file was left half-written", err=True)
             code = 130

@@ -112,7 +112,7 @@ def _skips(given: RegistryInput) -> tuple[list[Skip], list[Skip]]:
             )
         )
     elif loader.count.value is None:
-        skips.append(
+        required.append(
             Skip(
                 f"count of {loader.array}",
                 f"{loader.path}:{loader.count.line}: the value of {loader.count.text} cannot be told from this file",

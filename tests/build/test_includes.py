@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from ssmtool.build.includes import hash_includes, hash_source
 from ssmtool.project import Project, Settings
 
@@ -38,6 +40,30 @@ def test_an_include_under_a_condition_counts(tmp_path: Path) -> None:
     source = write(tmp_path / "k.cu", '#if 0\n#include "a.h"\n#endif\n')
     write(tmp_path / "a.h", "")
     assert list(hash_includes(project(tmp_path), source)) == ["a.h"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '#define HEADER "a.h"\n#include HEADER\n',
+        '/* x */ #include "a.h"\n',
+        '#include /* x */ "a.h"\n',
+        '#include \\\n"a.h"\n',
+        '%: include "a.h"\n',
+    ],
+)
+def test_an_include_in_any_dress_is_found(tmp_path: Path, line: str) -> None:
+    source = write(tmp_path / "k.cu", line)
+    write(tmp_path / "a.h", "")
+    assert list(hash_includes(project(tmp_path), source)) == ["a.h"]
+
+
+@pytest.mark.parametrize("flags", [("-Iinc",), ("-I", "inc"), ("--include-path=inc",), ("-include", "inc/a.h")])
+def test_includes_by_flags_count(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    source = write(tmp_path / "k.cu", "" if flags[0] == "-include" else '#include "a.h"\n')
+    write(tmp_path / "inc/a.h", "")
+    with_flags = Project(root=tmp_path, settings=Settings(flags=flags))
+    assert list(hash_includes(with_flags, source)) == ["inc/a.h"]
 
 
 def test_crlf_is_the_same_source_and_the_same_include(tmp_path: Path) -> None:

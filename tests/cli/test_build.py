@@ -119,6 +119,23 @@ def test_a_kernel_that_lost_its_linkage_is_told_before_the_build_breaks_it(produ
     assert "registry/no-extern-c" in ran.out
 
 
+@pytest.mark.parametrize("victim", [LOADER, SOURCE, "pyproject.toml", "kernels/../kernels/fc_cuda.h"])
+def test_a_header_path_that_is_a_file_of_the_users_is_refused(product: Path, run: Run, victim: str) -> None:
+    settings = product / "pyproject.toml"
+    settings.write_text(settings.read_text().replace(f'header = "{HEADER}"', f'header = "{victim}"'))
+    before = snapshot(product)
+    ran = run(product, "build")
+    assert ran.code == 2
+    assert "ssmtool did not write it" in ran.err
+    assert snapshot(product) == before
+
+
+def test_a_count_that_cannot_be_told_is_no_pass(product: Path, run: Run) -> None:
+    loader = product / LOADER
+    loader.write_text(loader.read_text().replace("ssm_names, 15,", "ssm_names, UNKNOWN,", 1))
+    assert run(product, "registry").code == 2
+
+
 def test_no_sync_leaves_the_loader_and_says_what_is_inert(product: Path, run: Run) -> None:
     append(product / SOURCE, SIXTEENTH)
     loader = (product / LOADER).read_bytes()
