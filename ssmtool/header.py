@@ -101,7 +101,8 @@ def sha256(data: bytes | str) -> str:
 
 def guard_name(file_name: str) -> str:
     """The include guard of a header file name."""
-    return re.sub(r"\W", "_", file_name).upper()
+    guard = re.sub(r"\W", "_", file_name, flags=re.ASCII).upper()
+    return f"_{guard}" if guard[0].isdigit() else guard
 
 
 def render_header(file_name: str, modules: tuple[HeaderModule, ...]) -> bytes:

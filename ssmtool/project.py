@@ -17,11 +17,68 @@ import msgspec
 
 from ssmtool.errors import SsmtoolError
 from ssmtool.files import read_source
+from ssmtool.header import guard_name
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+# Words that a name in a C or C++ header may not be.
+_C_WORDS = frozenset(
+    [
+        "auto",
+        "bool",
+        "break",
+        "case",
+        "char",
+        "class",
+        "const",
+        "continue",
+        "default",
+        "delete",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "extern",
+        "float",
+        "for",
+        "friend",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "namespace",
+        "new",
+        "operator",
+        "private",
+        "protected",
+        "public",
+        "register",
+        "restrict",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "template",
+        "this",
+        "throw",
+        "try",
+        "typedef",
+        "union",
+        "unsigned",
+        "using",
+        "virtual",
+        "void",
+        "volatile",
+        "while",
+    ]
+)
 
 SETTINGS_FILES = ("ssmtool.toml", "pyproject.toml")
 
@@ -243,6 +300,8 @@ def _check(settings: Settings, path: Path, text: str) -> None:
         constant = module.constant_name
         if not re.fullmatch(r"[A-Za-z_]\w*", constant, re.ASCII):
             raise wrong("constant", f'"{constant}" is not a C identifier')
+        if constant in _C_WORDS or constant == guard_name(PurePosixPath(settings.header).name):
+            raise wrong("constant", f'"{constant}" is a word of C, or the include guard of the header')
         if constant in constants:
             raise wrong("constant", f"{constant} would hold both {constants[constant]} and {module.source}")
         constants[constant] = module.source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ssmtool.build.difference import KernelChange, compare_modules
@@ -33,12 +34,26 @@ class Plan:
     written: list[str] = field(default_factory=list)
 
     def write(self, project: Project) -> None:
-        """Write header and loaders, each whole. Raises SsmtoolError when the folder or the disk refuses."""
-        if write_atomic(project.header_path, self.build.header):
-            self.written.append(project.settings.header)
-        for fix in self.fixes:
-            if fix.write():
-                self.written.append(fix.shown)
+        """Write header and loaders, each whole, and all or none: what was replaced is put back when a later one fails.
+
+        Raises SsmtoolError when the folder or the disk refuses.
+        """
+        files = [(project.settings.header, project.header_path, self.build.header)]
+        files += [(fix.shown, fix.path, fix.data) for fix in self.fixes if fix.data is not None]
+        replaced: list[tuple[Path, bytes | None]] = []
+        try:
+            for shown, path, data in files:
+                old = read_bytes(path) if path.exists() else None
+                if write_atomic(path, data):
+                    self.written.append(shown)
+                    replaced.append((path, old))
+        except SsmtoolError:
+            for path, old in replaced:
+                if old is None:
+                    path.unlink()
+                else:
+                    write_atomic(path, old)
+            raise
         if self.fixes:
             # The loaders are read again from disk: the verdict is on the files as they are now.
             self.registry, self.outcome = check_project(project, *_fresh(project, self.build))

@@ -45,7 +45,11 @@ def check_registry(
     if loader is not None and simulation is not None:
         findings += loader_findings(given, loader, simulation)
     skips, required = _skips(given)
-    if simulation is not None and simulation.when != "loaded" and not any(map(_is_error, findings)):
+    if (
+        simulation is not None
+        and (simulation.when != "loaded" or simulation.inert)
+        and not any(map(_is_error, findings))
+    ):
         findings.append(_loads_nothing(given, simulation))
     return RegistryReport(
         input=given,
@@ -67,7 +71,11 @@ def _loads_nothing(given: RegistryInput, simulation: Simulation) -> Finding:
     assert loader is not None, "only a loader can be simulated"
     constants = given.kind.constants
     gone = [name for name in constants if name not in loader.names]
-    rows = f"FC_KERNELS has {', '.join(gone)}, which {loader.array} does not name" if gone else "its lists disagree"
+    rows = "its lists disagree"
+    if gone:
+        rows = f"FC_KERNELS has {', '.join(gone)}, which {loader.array} does not name"
+    elif simulation.when == "loaded":
+        rows = f"inert: {', '.join(simulation.inert)}"
     return Finding(
         rule="registry/loader-disagrees",
         severity=Severity.ERROR,

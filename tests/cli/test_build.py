@@ -145,6 +145,26 @@ def test_no_sync_leaves_the_loader_and_says_what_is_inert(product: Path, run: Ru
     assert "fc_ssm_extra" in ran.out
 
 
+def test_a_loader_that_cannot_be_written_puts_the_header_back(
+    product: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ssmtool.build import rebuild
+    from ssmtool.errors import SsmtoolError
+
+    append(product / SOURCE, SIXTEENTH)
+    before = snapshot(product)
+    real = rebuild.write_atomic
+
+    def refuses_loaders(path: Path, data: bytes) -> bool:
+        if path.suffix == ".c":
+            raise SsmtoolError("cannot be written", path=path)
+        return real(path, data)
+
+    monkeypatch.setattr(rebuild, "write_atomic", refuses_loaders)
+    assert run(product, "build").code == 2
+    assert snapshot(product) == before
+
+
 def test_diff_writes_nothing_and_shows_the_kernel(product: Path, run: Run) -> None:
     source = product / SOURCE
     source.write_text(source.read_text() + SIXTEENTH)
