@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -48,6 +50,7 @@ def command(app: AppContext, print_only: bool) -> int:
         click.echo(text, nl=False)
     else:
         old = read_bytes(target) if target.is_file() else b""
+        _refuse_to_break(target, old, text)
         separator = b"" if not old else b"\n" if old.endswith(b"\n") else b"\n\n"
         write_atomic(target, old + separator + text.encode())
     for remark in guess.remarks:
@@ -56,6 +59,20 @@ def command(app: AppContext, print_only: bool) -> int:
         kernels = sum(len(module.kernels) for module in guess.modules)
         click.echo(f"wrote {target.name}: {len(guess.modules)} source files, {kernels} kernels; next: ssmtool build")
     return 0
+
+
+def _refuse_to_break(target: Path, old: bytes, text: str) -> None:
+    """Raise SsmtoolError when `text` after `old` is no TOML: `tool = 3`, say, takes no table [tool.ssmtool]."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
+    try:
+        tomllib.loads(old.decode("utf-8-sig").replace("\r\n", "\n") + "\n\n" + text)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        message = f"[tool.ssmtool] cannot be added to it: {error}; it is left as it is"
+        raise SsmtoolError(message, path=target, hint="ssmtool init --print shows the table") from None
 
 
 def settings_text(guess: Guess, *, prefix: str) -> str:

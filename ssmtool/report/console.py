@@ -30,7 +30,7 @@ def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() or "COLUMNS" in os.environ else 140
+    width = None if (stream is not None and stream.isatty()) or "COLUMNS" in os.environ else 140
     return Console(stderr=stderr, width=width, highlight=False)
 
 
@@ -74,6 +74,8 @@ def _print_parts(*parts: tuple[str, str]) -> None:
 
     Plain `print` off a terminal: it saves the import of rich (about 50 ms) on the path that CI and hooks run most.
     """
+    if sys.stdout is None:
+        return  # closed by the caller; the exit code still tells
     if not sys.stdout.isatty() and "FORCE_COLOR" not in os.environ:
         print("".join(text for text, _ in parts))
         return

@@ -24,6 +24,11 @@ def select_compiler(project: Project, *, asked: str | None = None) -> Compiler:
     """
     kind, release = _understand(asked, project)
     found = find_compilers(project)
+    if project.settings.nvcc and kind != "nvrtc":
+        named = next((item for item in found if item.kind == "nvcc"), None)
+        if named is not None and named.info is None:
+            # Falling back on another compiler would hide that the one the user chose is never run.
+            raise ToolchainError(f"the setting `nvcc` names no working nvcc: {named.why}", path=named.path)
     working = [item for item in found if item.info and (kind == "auto" or item.kind == kind)]
     for item in working:
         if item.info and item.info.release == release:

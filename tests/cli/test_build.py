@@ -288,6 +288,14 @@ def test_an_interrupt_while_writing_leaves_header_and_loader(
     assert snapshot(product) == before
 
 
+def test_a_broken_nvcc_in_the_settings_is_not_passed_over(product: Path, run: Run) -> None:
+    settings = product / "pyproject.toml"
+    settings.write_text(settings.read_text().replace('target = "sm_37"', 'target = "sm_37"\nnvcc = "/none/nvcc"', 1))
+    ran = run(product, "build")
+    assert ran.code == 2
+    assert "the setting `nvcc` names no working nvcc" in ran.err
+
+
 def test_options_that_exclude_each_other_are_refused(product: Path, run: Run) -> None:
     assert run(product, "build", "--rebuild").code == 2
     assert run(product, "build", "--check", "--diff").code == 2

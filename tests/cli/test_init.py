@@ -73,3 +73,13 @@ def test_a_source_that_cannot_be_read_is_passed_over_and_named(tree: Path, run: 
     ran = run(tree, "init")
     assert ran.code == 0
     assert "kernels/bad.cu was left out" in ran.err
+
+
+@pytest.mark.parametrize("text", ["tool = 3\n", "tool = {x = 1}\n"])
+def test_a_pyproject_that_takes_no_table_is_left_as_it_is(tree: Path, run: Run, text: str) -> None:
+    (tree / "pyproject.toml").write_text(text)
+    before = snapshot(tree)
+    ran = run(tree, "init")
+    assert ran.code == 2
+    assert "left as it is" in ran.err
+    assert snapshot(tree) == before
