@@ -17,8 +17,11 @@ _BYTE_ORDER_MARKS = {
 
 
 def read_bytes(path: Path) -> bytes:
-    """The file's bytes. Raises SsmtoolError when it is missing, a folder, or not readable."""
+    """The file's bytes. Raises SsmtoolError when it is missing, a folder, a pipe or device, or not readable."""
     try:
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise SsmtoolError("is a pipe or a device, not a file", path=path)  # reading one may never end
         return path.read_bytes()
     except FileNotFoundError:
         raise SsmtoolError("no such file", path=path) from None

@@ -92,6 +92,13 @@ def test_a_bad_byte_is_reported_with_its_line(tmp_path: Path) -> None:
     assert caught.value.line == 3
 
 
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "k.cu"
+    os.mkfifo(pipe)
+    with pytest.raises(SsmtoolError, match="is a pipe or a device"):
+        read_bytes(pipe)
+
+
 def test_missing_file_and_folder_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(SsmtoolError, match="no such file"):
         read_bytes(tmp_path / "none.cu")

@@ -86,7 +86,8 @@ def _reason(given: RegistryInput, loader: NameArray, entry: NameEntry) -> tuple[
         return f"its only definition, {where}, is in {_place(hidden.place)}", f"{FIX}   (or compile {where} again)"
     import difflib
 
-    close = difflib.get_close_matches(name, [symbol for symbol in module if symbol not in loader.names], 1, 0.8)
+    named = set(loader.names)
+    close = difflib.get_close_matches(name, [symbol for symbol in module if symbol not in named], 1, 0.8)
     if close:
         return f"a typo? The module has {close[0]}, which no name asks for", FIX
     if not given.source.complete and given.ptx_entries is None:
@@ -102,9 +103,10 @@ def _symbols_without_name(given: RegistryInput, loader: NameArray, simulation: S
     joined = {piece for entry in loader.entries if len(entry.pieces) > 1 for piece in entry.pieces}
     shown = {kernel.name: kernel for kernel in given.source.kernels}
     by_accident = mangled_by_accident(given)
+    named = set(loader.names)
     findings = []
     for symbol in given.entries:
-        if symbol in loader.names or symbol in joined or symbol in by_accident:
+        if symbol in named or symbol in joined or symbol in by_accident:
             continue
         hidden = next((hidden for hidden in loader.hidden if hidden.name == symbol), None)
         told = f"; on line {hidden.line} it stands in {_place(hidden.place)}" if hidden else ""
