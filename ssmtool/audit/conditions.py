@@ -28,7 +28,6 @@ class Wording:
     """Renders registers of one function as expressions. A register that is written more than once keeps its name."""
 
     def __init__(self, flow: Flow, parameter_names: Mapping[str, str]) -> None:
-        self._flow = flow
         self._names = parameter_names
         self._definitions: dict[Register, Step | None] = {}
         for index in range(len(flow.function.opcodes)):

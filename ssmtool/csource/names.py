@@ -167,12 +167,6 @@ def _find_array(tree: Tree, view: View, array: str, path: Path | str) -> tuple[N
     )
 
 
-def _inner(declarator: Node) -> Node | None:
-    """What a declarator wraps: by its field, or by type where the grammar gives the child no field."""
-    field = declarator.child_by_field_name("declarator")
-    return field or next((child for child in declarator.named_children if "declarator" in child.type), None)
-
-
 def _identifier(node: Node, code: str) -> str | None:
     """The name a declarator declares."""
     current: Node | None = node
