@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from ssmtool.header import CompilerRecord, HeaderModule, ModuleRecord, render_he
 from ssmtool.project import ModuleSettings, Project
 from ssmtool.toolchain import Compiler, CompileRequest, CompileResult, select_compiler
 from ssmtool.toolchain.loadable import make_loadable
+from ssmtool.toolchain.model import TargetError
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +64,17 @@ def compile_project(
     compiler = select_compiler(project, asked=asked)
     for module in modules:
         progress(f"compiling {module.source} for {project.settings.target} with {compiler.info.label}")
+    if compiler.environment:
+        progress(f"note: in the environment, {compiler.environment}; the header's provenance says so")
     with ThreadPoolExecutor(max_workers=4) as pool:
         running = [pool.submit(compiler.compile, request) for request in requests]
         # The parser of C sources loads and runs while the compiler works; it would otherwise add to every build.
         names = [_parameter_names(request) for request in requests]
-        results = [future.result() for future in running]
+        try:
+            results = [future.result() for future in running]
+        except TargetError as error:
+            error.path, error.line = _place_of_target(project)
+            raise
     built = tuple(
         _finish(project, module, request, result, name_map)
         for module, request, result, name_map in zip(modules, requests, results, names, strict=True)
@@ -96,6 +104,15 @@ def _request(project: Project, module: ModuleSettings) -> CompileRequest:
         flags=settings.flags,
         timeout_s=settings.compile_timeout,
     )
+
+
+def _place_of_target(project: Project) -> tuple[str | None, int | None]:
+    """The settings file, and the line in it that sets `target`."""
+    if project.settings_file is None:
+        return None, None
+    lines = read_bytes(project.settings_file).decode("utf-8", "replace").splitlines()
+    number = next((at for at, line in enumerate(lines, 1) if re.match(r"\s*target\s*=", line)), None)
+    return project.show(project.settings_file), number
 
 
 def _parameter_names(request: CompileRequest) -> dict[str, list[str]]:
@@ -128,13 +145,13 @@ def _finish(
         source=module.source,
         source_sha256=hash_source(read_bytes(request.source)),
         includes=hash_includes(project, request.source),
-        flags=project.settings.flags,
+        flags=result.flags,
         compiler=CompilerRecord(kind=info.kind, version=info.version),
         ptx_isa=_version(ptx),
         target=project.settings.target,
         entries=record_entries(ptx, names),
         ptx_sha256=sha256(ptx),
-        note=note,
+        note="; ".join(filter(None, (note, result.note))) or None,
     )
     return BuiltModule(module, HeaderModule(record, ptx), result.diagnostics, result.seconds)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -33,6 +34,10 @@ _LOWEST_TARGET = {8: 20, 9: 30, 10: 30, 11: 35, 12: 50, 13: 75}
 
 class ToolchainError(SsmtoolError):
     """The compiler could not be found or started, was killed, or ran out of time; exit code 2."""
+
+
+class TargetError(ToolchainError):
+    """The compiler works, and makes no code for the target; exit code 2. The setting is at fault, not the tool."""
 
 
 class CompileError(ProductError):
@@ -85,12 +90,18 @@ class CompileRequest:
 
 @dataclass(frozen=True, slots=True)
 class CompileResult:
-    """The compiler's PTX as it wrote it, its warnings as `path:line: ...` lines, and the seconds it took."""
+    """The compiler's PTX as it wrote it, its warnings as `path:line: ...` lines, and the seconds it took.
+
+    `flags` are those that shaped the code, in order: the request's, and around them what the compiler took from its
+    environment. `note` tells what else of the environment a reader of the PTX should know.
+    """
 
     ptx: str
     diagnostics: str
     seconds: float
     compiler: CompilerInfo
+    flags: tuple[str, ...] = ()
+    note: str | None = None
 
 
 class Compiler(Protocol):
@@ -99,6 +110,10 @@ class Compiler(Protocol):
     @property
     def info(self) -> CompilerInfo:
         """Which compiler this is."""
+
+    @property
+    def environment(self) -> str | None:
+        """In one line, the flags that it takes from the environment, or None. Raises ToolchainError."""
 
     def compile(self, request: CompileRequest) -> CompileResult:
         """Compile to PTX. Raises CompileError (the source is wrong) or ToolchainError (the compiler failed)."""
@@ -142,6 +157,15 @@ def cannot_target(release: str, target: str) -> str | None:
     if match and lowest and int(match[1]) < lowest:
         return f"CUDA {release} cannot target {target} (its lowest is sm_{lowest})"
     return None
+
+
+def no_such_target(info: CompilerInfo, target: str, numbers: Iterable[int]) -> TargetError:
+    """The error for a target that the compiler refused; `numbers` are the architectures it says it takes."""
+    takes = ", ".join(f"sm_{number}" for number in sorted(set(numbers)))
+    return TargetError(
+        f'setting `target`: {info.title} makes no code for "{target}"' + (f"; it takes {takes}" if takes else ""),
+        hint="set target in [tool.ssmtool] to one of those, or pin a release that knows it" if takes else None,
+    )
 
 
 def virtual_architecture(target: str) -> str:

@@ -17,6 +17,7 @@ from ssmtool.toolchain.model import (
     CompileResult,
     CompilerInfo,
     ToolchainError,
+    no_such_target,
     virtual_architecture,
 )
 from ssmtool.toolchain.names import from_root, relative_files, shared_flags
@@ -39,6 +40,11 @@ class Nvrtc:
 
     info: CompilerInfo
     builtins: Path
+
+    @property
+    def environment(self) -> str | None:
+        """None: NVRTC takes no flags from the environment."""
+        return None
 
     def compile(self, request: CompileRequest) -> CompileResult:
         """Compile to PTX. Raises CompileError or ToolchainError."""
@@ -78,6 +84,8 @@ class Nvrtc:
         if "load_error" in answer:
             raise ToolchainError(f"NVRTC cannot be loaded: {answer['load_error']}", path=self.info.path, hint=_INSTALL)
         if answer["result"] != 0:
+            if "gpu-architecture" in answer["log"] and answer["result"] == _INVALID_OPTION:
+                raise no_such_target(self.info, request.target, answer["targets"])
             self._refuse(answer["result"], answer["error"], answer["log"], request, name)
         release = "{}.{}".format(*answer["version"])
         if release != self.info.release:
@@ -85,7 +93,11 @@ class Nvrtc:
                 f"says it is NVRTC {release}, not {self.info.release}", path=self.info.path, hint=_INSTALL
             )
         return CompileResult(
-            relative_files(answer["ptx"], request.root), tidy(answer["log"], request.root), finished.seconds, self.info
+            relative_files(answer["ptx"], request.root),
+            tidy(answer["log"], request.root),
+            finished.seconds,
+            self.info,
+            flags=request.flags,
         )
 
     def _refuse(self, result: int, error: str, log: str, request: CompileRequest, name: str) -> None:

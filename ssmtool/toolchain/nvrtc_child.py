@@ -4,7 +4,8 @@ Run as `python -I nvrtc_child.py`, so it imports the standard library only and w
 in. A compiler that crashes, or never ends, takes this process with it and not the caller.
 
 Request: library, name, source, headers {name: text}, options [...].
-Answer: {"load_error": text}, or {"version": [major, minor], "result": nvrtcResult, "error": its name, "log", "ptx"}.
+Answer: {"load_error": text}, or {"version": [major, minor], "result": nvrtcResult, "error": its name, "log", "ptx",
+"targets": [37, ...] when an option was refused}.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import json
 import os
 import sys
 from typing import Any
+
+INVALID_OPTION = 5
 
 
 def main() -> int:
@@ -61,7 +64,20 @@ def compile_program(library: ctypes.CDLL, request: dict[str, Any]) -> dict[str, 
         "error": library.nvrtcGetErrorString(result).decode(),
         "log": log,
         "ptx": ptx,
+        "targets": targets(library) if result == INVALID_OPTION else [],
     }
+
+
+def targets(library: ctypes.CDLL) -> list[int]:
+    """The architectures that this NVRTC takes; none from one older than 11.2, which cannot be asked."""
+    count = ctypes.c_int()
+    try:
+        if library.nvrtcGetNumSupportedArchs(ctypes.byref(count)) != 0:
+            return []
+        numbers = (ctypes.c_int * count.value)()
+        return list(numbers) if library.nvrtcGetSupportedArchs(numbers) == 0 else []
+    except AttributeError:
+        return []
 
 
 def strings(items: list[str]) -> ctypes.Array[ctypes.c_char_p]:

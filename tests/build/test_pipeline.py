@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ssmtool.build.pipeline import Build, compile_project
-from ssmtool.errors import ProductError
+from ssmtool.errors import ProductError, SsmtoolError
 from ssmtool.header import read_header
 from ssmtool.project import find_project
 from ssmtool.toolchain.ptxas import assemble
@@ -53,6 +53,15 @@ def test_ptxas_finds_no_stack_frame_and_no_spill_in_any_of_the_15_kernels(produc
 def test_the_header_is_within_ten_percent_of_its_ptx(product: Path) -> None:
     header = read_header(product / "generated/fc_cuda_ptx.h")
     assert len(header.data) < 1.10 * len(header.modules[0].ptx)
+
+
+def test_a_target_no_compiler_knows_points_at_the_setting(product: Path) -> None:
+    settings = product / "pyproject.toml"
+    settings.write_text(settings.read_text().replace('target = "sm_37"', 'target = "sm_999"', 1))
+    line = settings.read_text().splitlines().index('target = "sm_999"') + 1
+    with pytest.raises(SsmtoolError, match="sm_35, sm_37") as caught:
+        compile_in(product)
+    assert caught.value.where == f"pyproject.toml:{line}"
 
 
 def test_several_sources_each_get_a_constant(product: Path) -> None:

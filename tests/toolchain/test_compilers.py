@@ -93,6 +93,13 @@ def test_a_flag_the_compiler_does_not_know_is_not_the_sources_fault(compiler: Co
     assert caught.value.exit_code == 2
 
 
+def test_a_target_the_compiler_does_not_know_names_those_it_takes(compiler: Compiler, request_for: Make) -> None:
+    with pytest.raises(ToolchainError) as caught:
+        compiler.compile(request_for(GOOD, target="sm_999"))
+    assert "setting `target`" in caught.value.message
+    assert 'no code for "sm_999"; it takes sm_35, sm_37, sm_50' in caught.value.message
+
+
 def test_host_code_is_refused_with_its_line_by_nvrtc(nvrtc: Nvrtc, request_for: Make) -> None:
     with pytest.raises(CompileError) as caught:
         nvrtc.compile(request_for(GOOD + "int main() { k<<<1, 1>>>(0); }\n"))
