@@ -7,7 +7,10 @@ each command with its one-line help here; `tests/cli/test_main.py` holds that ev
 from __future__ import annotations
 
 import importlib
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
 import click
 
@@ -32,17 +35,79 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported now."""
+        """The command, imported now, with the options that all commands share."""
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"ssmtool.cli.{COMMANDS[cmd_name][0]}")
         command: click.Command = module.command
+        _add_common_options(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The command list, from the table above, so that `--help` imports no command."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def main(
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, *rest: Any, **extra: Any
+    ) -> NoReturn:
+        """Run and exit. A usage error is in the format asked for on stdout, as every other error is."""
+        words = list(sys.argv[1:] if args is None else args)
+        try:
+            code = super().main(words, prog_name or "ssmtool", standalone_mode=False)
+        except click.ClickException as error:
+            from ssmtool.cli.context import report_usage
+
+            code = report_usage(error, words)
+        except click.Abort:
+            click.echo("interrupted", err=True)
+            code = 130
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line; the exit code."""
+    try:
+        main(list(arguments))
+    except SystemExit as end:
+        if isinstance(end.code, int):
+            return end.code
+    return 0
+
+
+def _add_common_options(command: click.Command) -> None:
+    """The group's options, understood after the command's name as well as before it."""
+    if isinstance(command, click.Group):
+        for each in command.commands.values():
+            _add_common_options(each)
+    elif not any(option.name == "quiet" for option in command.params):
+        quiet = click.Option(
+            ["--quiet", "-q"],
+            is_flag=True,
+            expose_value=False,
+            callback=_set_quiet,
+            help="Print findings and errors only.",
+        )
+        folder = click.Option(
+            ["--project", "-C", "project_dir"],
+            type=click.Path(path_type=Path),
+            expose_value=False,
+            callback=_set_folder,
+            help="Folder of the project.",
+        )
+        command.params += [quiet, folder]
+
+
+def _set_quiet(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    app = ctx.find_object(AppContext)
+    if value and app is not None:
+        app.quiet = True
+
+
+def _set_folder(ctx: click.Context, _parameter: click.Parameter, value: Path | None) -> None:
+    app = ctx.find_object(AppContext)
+    if value is not None and app is not None:
+        app.project_dir = value
 
 
 def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:

@@ -2,51 +2,71 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import json
+import os
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 
 from ssmtool.errors import SsmtoolError
-from ssmtool.project import Project, find_project
+
+if TYPE_CHECKING:
+    from ssmtool.findings import Outcome
+    from ssmtool.project import Project
 
 P = ParamSpec("P")
 
+# Reports for people, then those of ssmtool.report.formats, which is not imported for a list of words.
+FORMATS = ("console", "json", "sarif", "junit", "markdown", "github")
 
-@dataclass(frozen=True, slots=True)
+
 class AppContext:
-    """Options of the `ssmtool` group."""
+    """Options of the `ssmtool` group, and what they lead to."""
 
-    project_dir: Path
-    quiet: bool = False
+    def __init__(self, project_dir: Path, *, quiet: bool = False) -> None:
+        self.project_dir = project_dir
+        self.quiet = quiet
+        # Folder that reports count paths from: the project's, as soon as it is known.
+        self.root: Path | None = None
 
     def load_project(self) -> Project:
         """The project the command works on. Raises SsmtoolError when there is none."""
-        return find_project(self.project_dir)
+        from ssmtool.project import find_project
+
+        project = find_project(self.project_dir)
+        self.root = project.root
+        return project
 
 
 def format_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`--format console|json`."""
+    """`--format console|json`, for commands that have no findings."""
+    return _format_option(("console", "json"))(function)
+
+
+def report_format_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--format` with every format a report of findings has."""
+    return _format_option(FORMATS)(function)
+
+
+def _format_option(formats: tuple[str, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return click.option(
         "--format",
         "output_format",
-        type=click.Choice(["console", "json"]),
+        type=click.Choice(formats),
         default="console",
         show_default=True,
-        help="Report for people on the console, or JSON for machines.",
-    )(function)
+        help="Report for people on the console, or for machines.",
+    )
 
 
 def exits_with_code(function: Callable[P, int]) -> Callable[P, None]:
     """Turn a command that returns its exit code, or raises SsmtoolError, into a click callback.
 
-    With `output_format="json"` an error is JSON on stdout too, so that a machine reader never meets an empty stream.
+    With another `output_format` than the console's an error is on stdout in that format too, so that a machine reader
+    never meets an empty stream.
     """
 
     @functools.wraps(function)
@@ -54,24 +74,76 @@ def exits_with_code(function: Callable[P, int]) -> Callable[P, None]:
         try:
             code = function(*args, **kwargs)
         except SsmtoolError as error:
-            if kwargs.get("output_format") == "json":
-                click.echo(json.dumps(error_json(error), indent=2))
-            print_error(error)
-            code = error.exit_code
+            code = _fail(error, args, kwargs)
         except (OSError, ValueError, RecursionError) as error:
-            # What no room foresaw (a folder without permission, a full pipe, nesting without end) is still one error.
-            unforeseen = SsmtoolError(f"{type(error).__name__}: {error}")
-            if kwargs.get("output_format") == "json":
-                with contextlib.suppress(OSError):
-                    click.echo(json.dumps(error_json(unforeseen), indent=2))
-            print_error(unforeseen)
-            code = unforeseen.exit_code
+            # What no room foresaw (a folder without permission, a full disk, nesting without end) is still one error.
+            code = _fail(SsmtoolError(f"{type(error).__name__}: {error}"), args, kwargs)
         except KeyboardInterrupt:
             click.echo("interrupted; no file was left half-written", err=True)
             code = 130
         sys.exit(code)
 
     return callback
+
+
+def _fail(error: SsmtoolError, args: tuple[object, ...], kwargs: Mapping[str, object]) -> int:
+    app = next((value for value in args if isinstance(value, AppContext)), None)
+    error.path = _shown(error.path, app.root if app else None)
+    context = click.get_current_context(silent=True)
+    command = context.info_name if context else None
+    return report_error(error, str(kwargs.get("output_format", "console")), command=command or "ssmtool")
+
+
+def _shown(path: str | None, root: Path | None) -> str | None:
+    """An absolute path inside the project, or inside the current folder, as one relative to it."""
+    if path is None or not path.startswith(os.sep):
+        return path
+    for folder in (root, Path.cwd()) if root else (Path.cwd(),):
+        if path.startswith(f"{folder}{os.sep}"):
+            return Path(path).relative_to(folder).as_posix()
+    return path
+
+
+def report_error(error: SsmtoolError, output_format: str, *, command: str) -> int:
+    """The error on stderr for people, and on stdout in the format asked for; its exit code."""
+    if output_format == "json":
+        print_json(error_json(error))
+    elif output_format != "console":
+        print_report(error_outcome(error), output_format, command=command)
+    print_error(error)
+    return error.exit_code
+
+
+def report_usage(error: click.ClickException, words: Sequence[str]) -> int:
+    """A usage error of click: its own words on stderr; on stdout what `--format` in `words` asks for. The exit code."""
+    asked = [word for before, word in zip(["", *words], words, strict=False) if before == "--format"]
+    asked += [word.partition("=")[2] for word in words if word.startswith("--format=")]
+    output_format = next((word for word in reversed(asked) if word in FORMATS), "console")
+    wrong = SsmtoolError(error.format_message(), hint="ssmtool --help")
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        wrong.hint = f"{context.command_path} --help"
+    if output_format == "json":
+        print_json(error_json(wrong))
+    elif output_format != "console":
+        print_report(error_outcome(wrong), output_format, command=context.info_name if context else "ssmtool")
+    error.show()
+    return error.exit_code
+
+
+def print_json(data: Mapping[str, Any]) -> None:
+    """JSON on stdout."""
+    import json
+
+    click.echo(json.dumps(data, indent=2))
+
+
+def print_report(outcome: Outcome, output_format: str, *, command: str, extra: Mapping[str, Any] | None = None) -> None:
+    """An outcome on stdout in one of the formats for machines."""
+    from ssmtool import __version__
+    from ssmtool.report.formats import render
+
+    click.echo(render(outcome, output_format, command=command, tool_version=__version__, extra=extra), nl=False)
 
 
 def error_json(error: SsmtoolError) -> dict[str, Any]:
@@ -90,9 +162,29 @@ def error_json(error: SsmtoolError) -> dict[str, Any]:
     }
 
 
+def error_outcome(error: SsmtoolError) -> Outcome:
+    """An error as an outcome of the same verdict: a finding if the product is wrong, else a check that did not run."""
+    from ssmtool.findings import Finding, Outcome, Severity, Skip
+
+    if error.exit_code != 1:
+        return Outcome(required_skips=[Skip("the whole check", str(error), error.hint)])
+    finding = Finding(
+        rule="error/product",
+        severity=Severity.ERROR,
+        message=error.message,
+        path=error.path,
+        line=error.line,
+        column=error.column,
+        fix=error.hint,
+    )
+    return Outcome(findings=[finding])
+
+
 def print_error(error: SsmtoolError) -> None:
     """One error on stderr: where, what, and the command that mends it."""
+    from ssmtool.report.wording import capped, folded
+
     click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-    click.echo(str(error), err=True)
+    click.echo("\n".join(folded(line) for line in capped(str(error).splitlines())), err=True)
     if error.hint:
-        click.echo(f"  mend it: {error.hint}", err=True)
+        click.echo(folded(f"  mend it: {error.hint}"), err=True)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from conftest import ROOT
 from ssmtool import __version__
 from ssmtool.cli import COMMANDS, LazyGroup, main
+from ssmtool.cli.context import FORMATS
 
 # What may never be imported before a command runs: each costs more than click itself.
 HEAVY = ("numpy", "llvmlite", "tree_sitter", "rich", "pycuda", "hypothesis")
@@ -51,3 +55,62 @@ def test_python_dash_m_is_the_same_program() -> None:
 
 def test_an_unknown_command_is_usage() -> None:
     assert CliRunner().invoke(main, ["biuld"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["biuld", "--format", "json"],
+        ["build", "--nope", "--format=json"],
+        ["--nope", "build", "--format", "json"],
+        ["toolchain", "show", "extra", "--format", "json"],
+        ["build", "--format", "json", "--compiler"],
+    ],
+)
+def test_a_usage_error_is_json_where_json_was_asked_for(arguments: list[str]) -> None:
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 2
+    document = json.loads(result.stdout)
+    assert (document["verdict"], document["exit_code"]) == ("unchecked", 2)
+    assert document["error"]["message"] in result.stderr
+    assert document["error"]["fix"].endswith("--help")
+
+
+@pytest.mark.parametrize("output_format", [name for name in FORMATS if name not in ("console", "json")])
+def test_a_usage_error_is_a_report_in_every_format(output_format: str) -> None:
+    result = CliRunner().invoke(main, ["build", "--format", output_format, "--nope"])
+    assert result.exit_code == 2
+    assert "No such option" in result.stdout.replace("&#45;", "-")
+
+
+def test_a_format_that_is_none_is_said_to_people_only() -> None:
+    result = CliRunner().invoke(main, ["build", "--format", "yaml"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "yaml" in result.stderr
+
+
+def test_formats_are_those_of_the_reports() -> None:
+    from ssmtool.report import formats
+
+    assert ("console", *formats.FORMATS) == FORMATS
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "toolchain"])
+def test_quiet_and_project_are_understood_after_the_command_too(name: str) -> None:
+    shown = CliRunner().invoke(main, [name, "--help"]).output
+    assert "-q, --quiet" in shown
+    assert "-C, --project" in shown
+
+
+def test_quiet_after_the_command_is_quiet() -> None:
+    result = CliRunner().invoke(main, ["build", "--check", "-q", "-C", str(ROOT)])
+    assert (result.exit_code, result.output) == (0, "")
+    again = CliRunner().invoke(main, ["-C", str(ROOT), "build", "--check"])
+    assert again.output != ""
+
+
+def test_errors_show_paths_inside_the_project_relative_to_it(product: Path) -> None:
+    (product / "generated/fc_cuda_ptx.h").unlink()
+    result = CliRunner().invoke(main, ["-C", str(product), "audit-ptx"])
+    assert result.exit_code == 2
+    assert str(product) not in result.stderr
