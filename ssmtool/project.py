@@ -133,6 +133,18 @@ class BudgetSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     contractible: int | None = None
 
 
+class LaunchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How kernels whose names fit the shell pattern `kernel` are launched: what `--cost` and `--resources` go by.
+
+    `grid` in blocks and `block` in threads, one number or up to three (x, y, z); `shared` is dynamic shared memory.
+    """
+
+    kernel: str
+    grid: int | tuple[int, ...]
+    block: int | tuple[int, ...]
+    shared: int = 0
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The `[tool.ssmtool]` table. Field comments are the settings reference."""
 
@@ -160,6 +172,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     assume: dict[str, int] = {}
     # Limits that fail `ssmtool audit-ptx`, by kernel.
     budget: tuple[BudgetSettings, ...] = ()
+    # Launch shapes of kernels, for `ssmtool audit-ptx --cost` and `--resources`.
+    launch: tuple[LaunchSettings, ...] = ()
     # What each kernel's numbers were when last accepted; worse fails, `--update-baseline` writes it.
     baseline: str = "generated/audit-baseline.json"
 
@@ -244,6 +258,7 @@ def _advice(message: str) -> str:
         return f"wrong setting: {message}"
     place: type[msgspec.Struct] = ModuleSettings if "$.module" in message else Settings
     place = LoaderSettings if ".loader" in message else place
+    place = BudgetSettings if "$.budget" in message else LaunchSettings if "$.launch" in message else place
     close = difflib.get_close_matches(match[1], place.__struct_fields__, 1)
     known = f"did you mean `{close[0]}`?" if close else f"known there: {', '.join(place.__struct_fields__)}"
     return f"unknown setting `{match[1]}`; {known}"

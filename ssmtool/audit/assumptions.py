@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from ssmtool.audit.names import no_entry
 from ssmtool.errors import SsmtoolError
 from ssmtool.ptx.declarations import Variable
 from ssmtool.ptx.function import Function
@@ -104,9 +105,7 @@ def resolve(assumptions: Iterable[Assumption], entries: Mapping[str, Parameters]
         if not kernels:
             if assumption.optional:
                 continue
-            raise SsmtoolError(
-                f"{assumption.text}: no entry is named {assumption.kernel}; entries: {', '.join(sorted(entries))}"
-            )
+            raise SsmtoolError(f"{assumption.text}: {no_entry(assumption.kernel, entries)}")
         taken = False
         for name in kernels:
             index = entries[name].find(assumption.parameter)

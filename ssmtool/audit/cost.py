@@ -16,7 +16,7 @@ from ssmtool.audit.assumptions import Assumed, Assumption, Parameters, make_assu
 from ssmtool.audit.classes import CLASSES
 from ssmtool.audit.flow import Flow
 from ssmtool.audit.inputs import Input
-from ssmtool.audit.launches import contract_launches
+from ssmtool.audit.launches import Launch, contract_launches, launches_of
 from ssmtool.audit.loopcontrol import classes_by_place
 from ssmtool.audit.walk import CannotTellError, Shape, walk
 from ssmtool.findings import Skip
@@ -29,7 +29,6 @@ BASE_HZ, BOOST_HZ = 824e6, 875e6
 BYTES_PER_SECOND = 240e9
 
 POSITIONS = 128
-SLOTS = 64
 # Positions are walked at 1 and 1 + _STEP and the rest follows by the line through both. 32 because kernels that stage
 # per-position values give one position to each lane: a smaller step would see none or all of that work.
 _STEP = 32
@@ -52,6 +51,9 @@ REFERENCE = {
 }
 # Kernels that take their positions one after the other, in a parameter n.
 _SEQUENTIAL = "_seq"
+_CONTRACT = frozenset(launch.kernel for launch in contract_launches())
+# Kernels without a launch that are named; the rest are counted.
+_NAMED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,71 +133,88 @@ class CostReport:
 
 @dataclass(frozen=True, slots=True)
 class LaunchPlan:
-    """How a kernel is walked: its shape, and the parameter (if any) whose positions are counted."""
+    """How a kernel is walked: its shape, and the parameter (if any) whose positions are counted.
+
+    `reference` says that it is a kernel of the contract, whose parameters have the reference values unless assumed.
+    """
 
     shape: Shape
     positions: int | None = None
     parameter: str | None = None
+    reference: bool = False
 
 
-def cost_report(inputs: Sequence[Input], assumptions: Iterable[Assumption]) -> CostReport:
-    """The cost of every kernel whose launch is known: the contract's kernels, at the reference shape.
+def cost_report(
+    inputs: Sequence[Input], assumptions: Iterable[Assumption], launches: Sequence[Launch] = ()
+) -> CostReport:
+    """The cost of every kernel whose launch is known: by `launches`, or because it is one of the contract's.
 
-    Assumptions given replace the reference values. A kernel that has no known launch, or whose branches depend on data,
-    becomes a Skip.
+    Assumptions given replace the reference values of the contract's kernels. A kernel that has no known launch, or
+    whose branches depend on data, becomes a Skip. Raises SsmtoolError for a launch that fits no kernel.
     """
     report = CostReport()
-    plans = contract_plans()
+    plans = plans_of((function for each in inputs for function in each.module.entries), launches)
     given = list(assumptions)
+    unknown: list[str] = []
     for each in inputs:
         for function in each.module.entries:
             plan = plans.get(function.name)
             if plan is None:
-                reason = "its launch shape is not known (only the kernels of docs/kernels.md have one)"
-                report.skips.append(Skip(f"cost of {function.name}", reason))
+                unknown.append(function.name)
                 continue
             try:
                 report.costs.append(_cost(each, function, plan, given))
             except CannotTellError as error:
                 fix = f"ssmtool audit-ptx --cost --assume {function.name}.PARAMETER=VALUE"
                 report.skips.append(Skip(f"cost of {function.name}", error.message, fix))
+    if unknown:
+        names = ", ".join(unknown[:_NAMED]) + (f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else "")
+        fix = f"--launch {unknown[0]}=GRID/BLOCK, or [[tool.ssmtool.launch]]"
+        report.skips.append(Skip(f"cost of {names}", "no launch shape is known", fix))
     return report
 
 
-def contract_plans() -> dict[str, LaunchPlan]:
-    """The contract's launches by kernel."""
+def plans_of(entries: Iterable[Function], launches: Sequence[Launch] = ()) -> dict[str, LaunchPlan]:
+    """Entry name -> how it is walked. Raises SsmtoolError as `launches_of`."""
     plans = {}
-    for launch in contract_launches(positions=POSITIONS, slots=SLOTS):
-        shape = Shape(launch.grid, (launch.block, 1, 1))
-        sequential = _SEQUENTIAL in launch.kernel
-        plans[launch.kernel] = LaunchPlan(shape, POSITIONS if sequential else None, "n" if sequential else None)
+    for name, launch in launches_of(entries, launches).items():
+        contract = name in _CONTRACT
+        sequential = contract and _SEQUENTIAL in name
+        plans[name] = LaunchPlan(
+            Shape(launch.grid, launch.block), POSITIONS if sequential else None, "n" if sequential else None, contract
+        )
     return plans
 
 
 def walked_counts(
-    each: Input, function: Function, assumptions: Iterable[Assumption]
+    each: Input, function: Function, assumptions: Iterable[Assumption], launches: Sequence[Launch] = ()
 ) -> tuple[dict[int, int] | None, str | None]:
-    """(issues by instruction of one block, None), or (None, why they cannot be told); 2 positions are walked."""
-    plan = contract_plans().get(function.name)
+    """(issues by instruction of one block, None), or (None, why they cannot be told); 2 positions are walked.
+
+    Raises SsmtoolError for a launch of this kernel that it cannot have.
+    """
+    plan = plans_of([function], launches).get(function.name)
     if plan is None:
-        return None, "the launch shape is not known"
+        return None, f"no launch shape is known; --launch {function.name}=GRID/BLOCK gives one"
     try:
-        assumed = _assumed(each, function, assumptions, {"n": 2} if plan.parameter else {})
+        assumed = _assumed(each, function, plan, assumptions, {"n": 2} if plan.parameter else {})
         return walk(Flow(function), assumed, plan.shape).issued, None
     except CannotTellError as error:
         return None, error.message
 
 
-def _assumed(each: Input, function: Function, given: Iterable[Assumption], forced: Mapping[str, int]) -> Assumed:
+def _assumed(
+    each: Input, function: Function, plan: LaunchPlan, given: Iterable[Assumption], forced: Mapping[str, int]
+) -> Assumed:
     """Reference values, then what the user assumes, then `forced`, for the parameters the kernel has."""
     parameters = Parameters.of(function, each.parameters)
-    reference = [
-        replace(make_assumption(f"{function.name}.{name}", value), optional=True)
-        for values in (REFERENCE, forced)
-        for name, value in values.items()
-    ]
-    count = len(REFERENCE)
-    ordered = [*reference[:count], *(replace(one, optional=True) for one in given), *reference[count:]]
+
+    def made(values: Mapping[str, int]) -> list[Assumption]:
+        named = (make_assumption(f"{function.name}.{name}", value) for name, value in values.items())
+        return [replace(one, optional=True) for one in named]
+
+    reference = made(REFERENCE) if plan.reference else []
+    ordered = [*reference, *(replace(one, optional=True) for one in given), *made(forced)]
     return resolve(ordered, {function.name: parameters})[function.name]
 
 
@@ -205,14 +224,14 @@ def _cost(each: Input, function: Function, plan: LaunchPlan, given: Sequence[Ass
     names = Parameters.of(function, each.parameters).names
     shape = plan.shape
     first = {plan.parameter: 1} if plan.parameter else {}
-    assumed = _assumed(each, function, given, first)
+    assumed = _assumed(each, function, plan, given, first)
     base = _Sample.of(flow, assumed, shape, classes)
     grid = _Grid(flow, assumed, shape, base)
     position_slots: Numbers | None = None
     slots, exact = base.slots, base.exact
     read, written = grid.words(base)
     if plan.parameter and plan.positions:
-        further = _assumed(each, function, given, {plan.parameter: 1 + _STEP})
+        further = _assumed(each, function, plan, given, {plan.parameter: 1 + _STEP})
         more = _Sample.of(flow, further, shape, classes)
         more_read, more_written = grid.words(more)
         exact = exact and more.exact
@@ -220,7 +239,7 @@ def _cost(each: Input, function: Function, plan: LaunchPlan, given: Sequence[Ass
         slots = _extend(base.slots, position_slots, plan.positions)
         read = _extend(read, _slope(read, more_read), plan.positions)
         written = _extend(written, _slope(written, more_written), plan.positions)
-        assumed = _assumed(each, function, given, {plan.parameter: plan.positions})
+        assumed = _assumed(each, function, plan, given, {plan.parameter: plan.positions})
     return KernelCost(
         kernel=function.name,
         grid=shape.grid,

@@ -121,7 +121,7 @@ def occupancy_table(rows: Iterable[OccupancyRow], limits: Limits = GK210) -> dic
             (
                 row.launch.kernel,
                 " x ".join(str(size) for size in row.launch.grid),
-                str(row.launch.block),
+                " x ".join(str(size) for size in row.launch.block if size > 1) or "1",
                 str(row.registers),
                 str(row.shared_bytes),
                 str(row.occupancy.blocks),
@@ -137,7 +137,7 @@ def occupancy_table(rows: Iterable[OccupancyRow], limits: Limits = GK210) -> dic
 
 def _row(resources: Resources, launch: Launch, limits: Limits) -> OccupancyRow:
     shared = resources.shared_bytes + launch.dynamic_shared_bytes
-    result = occupancy(resources.registers, launch.block, shared, limits)
+    result = occupancy(resources.registers, launch.threads, shared, limits)
     at_once = result.blocks * limits.multiprocessors
     waves = launch.blocks / at_once if at_once else None
     return OccupancyRow(launch, resources.registers, shared, result, waves)

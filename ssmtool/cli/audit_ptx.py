@@ -17,6 +17,7 @@ from ssmtool.errors import SsmtoolError
 if TYPE_CHECKING:
     from ssmtool.audit.assumptions import Assumption
     from ssmtool.audit.inputs import Input
+    from ssmtool.audit.launches import Launch
     from ssmtool.audit.result import AuditResult
     from ssmtool.project import Project
     from ssmtool.ptx import Function
@@ -34,6 +35,12 @@ _FORMATS = ("console", "json", "sarif", "junit", "markdown", "github")
     multiple=True,
     metavar="KERNEL.PARAM=VALUE",
     help="Take a parameter to have this value; adds to the settings. KERNEL may be a shell pattern.",
+)
+@click.option(
+    "--launch",
+    multiple=True,
+    metavar="KERNEL=GRID/BLOCK[/SHARED]",
+    help="Launch shape for --cost, --resources and --explain, sizes as X[,Y[,Z]]; adds to the settings.",
 )
 @click.option("--cost", is_flag=True, help="Issue slots by class, per block and per position, and K80 floors.")
 @click.option("--resources", is_flag=True, help="Registers, frame and spills: PTX hint, ptxas estimate, driver truth.")
@@ -61,6 +68,7 @@ def command(
     app: AppContext,
     inputs: tuple[str, ...],
     assume: tuple[str, ...],
+    launch: tuple[str, ...],
     cost: bool,
     resources: bool,
     compare: str | None,
@@ -80,6 +88,7 @@ def command(
       ssmtool audit-ptx
       ssmtool audit-ptx --assume fc_ssm_conv1d_silu_seq.conv_kernel=4
       ssmtool audit-ptx --cost
+      ssmtool audit-ptx kernel.ptx --resources --launch my_kernel=64,16/256
       ssmtool audit-ptx kernel.ptx --compare old.ptx
       ssmtool audit-ptx --compare git:HEAD~1
       ssmtool audit-ptx --explain fc_ssm_recurrence_seq
@@ -87,6 +96,7 @@ def command(
     """
     from ssmtool.audit.assumptions import parse_assumption
     from ssmtool.audit.inputs import read_input
+    from ssmtool.audit.launches import launches_of
 
     if update_baseline and inputs:
         raise SsmtoolError(
@@ -99,12 +109,15 @@ def command(
     for each in inputs or (str(project.header_path) if project else "",):
         texts += read_input(each, project.show if project else str)
     assumptions = [*_from_settings(project, optional=bool(inputs)), *map(parse_assumption, assume)]
+    launches = _launches(project, launch, optional=bool(inputs))
+    # Read here, so that a launch that fits no kernel is an error whatever else is asked for.
+    launches_of((function for text in texts for function in text.module.entries), launches)
     if explain is not None:
-        return _explain(texts, explain, assumptions)
+        return _explain(texts, explain, assumptions, launches)
     if graph is not None and kernel is not None:
         return _graph(app, texts, graph, kernel, assumptions)
     return _audit(
-        app, project, texts, assumptions, inputs,
+        app, project, texts, assumptions, launches, inputs,
         cost=cost, resources=resources, compare=compare, update_baseline=update_baseline, output_format=output_format,
     )  # fmt: skip
 
@@ -128,11 +141,20 @@ def _from_settings(project: Project | None, *, optional: bool) -> list[Assumptio
     return [replace(make_assumption(*pair), optional=optional) for pair in project.settings.assume.items()]
 
 
+def _launches(project: Project | None, given: Sequence[str], *, optional: bool) -> list[Launch]:
+    """The launches of the settings, then those of the command line."""
+    from ssmtool.audit.launches import parse_launch, settings_launches
+
+    known = settings_launches(project.settings.launch, optional=optional) if project else []
+    return [*known, *map(parse_launch, given)]
+
+
 def _audit(
     app: AppContext,
     project: Project | None,
     texts: list[Input],
     assumptions: list[Assumption],
+    launches: list[Launch],
     inputs: tuple[str, ...],
     *,
     cost: bool,
@@ -158,12 +180,12 @@ def _audit(
         from ssmtool.audit.cost import cost_report
         from ssmtool.report.cost import cost_tables
 
-        costs = cost_report(texts, assumptions)
+        costs = cost_report(texts, assumptions, launches)
         result.outcome.skips += costs.skips
         extra["cost"] = costs.to_json()
         tables += cost_tables(costs)
     if resources:
-        from ssmtool.audit.launches import contract_launches
+        from ssmtool.audit.launches import launches_of
         from ssmtool.audit.occupancy import occupancy_rows, occupancy_table
         from ssmtool.audit.resources import three_tiers
 
@@ -171,7 +193,8 @@ def _audit(
             tiers = three_tiers(text.module.text, text.module.target, name=text.name, module=text.module)
             result.outcome.skips += tiers.skips
             tables.append(tiers.table())
-            rows = occupancy_rows((tier.estimate for tier in tiers.kernels if tier.estimate), contract_launches())
+            shapes = launches_of(text.module.entries, [replace(each, optional=True) for each in launches])
+            rows = occupancy_rows((tier.estimate for tier in tiers.kernels if tier.estimate), shapes.values())
             if rows:
                 tables.append(occupancy_table(rows))
     extra["tables"] = tables
@@ -226,11 +249,12 @@ def _entry(texts: Sequence[Input], name: str) -> tuple[Input, Function]:
         for function in text.module.entries:
             if function.name == name:
                 return text, function
-    known = ", ".join(function.name for text in texts for function in text.module.entries)
-    raise SsmtoolError(f"no entry is named {name}; entries: {known}")
+    from ssmtool.audit.names import no_entry
+
+    raise SsmtoolError(no_entry(name, [function.name for text in texts for function in text.module.entries]))
 
 
-def _explain(texts: Sequence[Input], kernel: str, assumptions: Sequence[Assumption]) -> int:
+def _explain(texts: Sequence[Input], kernel: str, assumptions: Sequence[Assumption], launches: Sequence[Launch]) -> int:
     from ssmtool.audit.cost import walked_counts
     from ssmtool.audit.kernels import analysis_of
     from ssmtool.audit.listing import listing
@@ -239,7 +263,7 @@ def _explain(texts: Sequence[Input], kernel: str, assumptions: Sequence[Assumpti
     text, function = _entry(texts, kernel)
     optional = [replace(each, optional=True) for each in assumptions]
     analysis = analysis_of(text, function, optional)
-    executed, why = walked_counts(text, function, optional)
+    executed, why = walked_counts(text, function, optional, [replace(each, optional=True) for each in launches])
     print_listing(listing(analysis, executed), analysis.assumed.shown)
     if why:
         click.echo(f"executed counts are missing: {why}", err=True)

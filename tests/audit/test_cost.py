@@ -11,6 +11,7 @@ from ssmtool.audit.assumptions import Parameters, make_assumption, resolve
 from ssmtool.audit.cost import KernelCost, cost_report
 from ssmtool.audit.flow import Flow
 from ssmtool.audit.inputs import Input, read_input
+from ssmtool.audit.launches import parse_launch
 from ssmtool.audit.loopcontrol import classes_by_place
 from ssmtool.audit.walk import CannotTellError, Shape, walk
 from ssmtool.ptx import parse
@@ -120,6 +121,22 @@ def test_a_lane_that_leaves_early_does_not_come_back() -> None:
     body = "mov.u32 %r2, %tid.x; setp.lt.u32 %p1, %r2, 7; @%p1 ret; xor.b32 %r4, %r3, 1;"
     assert walked(body)["xor.b32"] == 1
     assert "xor.b32" not in walked(body, threads=7)
+
+
+def test_any_kernel_with_a_launch_has_a_cost_and_no_value_it_was_not_given() -> None:
+    body = "mov.u32 %r2, %tid.x; setp.ge.s32 %p1, %r2, %r1; @%p1 ret; mov.u32 %r3, %ntid.y; st.global.u32 [%rd1], %r3;"
+    text = HEAD + body + "\nret; }\n"
+    given = Input("one.ptx", parse(text), {"k": ("out", "n")})
+    launch = [parse_launch("k=10/40,2")]
+    # `n` is the contract's name of a parameter; here it is the user's, and nothing is known of it.
+    skipped = cost_report([given], [], launch)
+    assert (len(skipped.costs), "depends on data" in skipped.skips[0].reason) == (0, True)
+    (cost,) = cost_report([given], [make_assumption("k.n", 20)], launch).costs
+    assert (cost.warps, cost.grid, cost.block) == (3, (10, 1, 1), (40, 2, 1))
+    # 5 instructions in each of 3 warps, the first return among them; 3 more in the two that have a lane below 20: the
+    # third holds threads 64 to 79, which are x = 24 to 39.
+    assert sum(cost.block_slots.values()) == 3 * 5 + 2 * 3
+    assert cost_report([given], []).skips[0].fix == "--launch k=GRID/BLOCK, or [[tool.ssmtool.launch]]"
 
 
 def test_a_loop_runs_as_long_as_its_longest_lane() -> None:

@@ -153,7 +153,7 @@ def test_table_of_the_contract() -> None:
     assert {row.occupancy.fraction for row in rows} == {1.0}
     warp = rows[9]
     # (32, 32) blocks over 13 multiprocessors of 16 blocks: 1024 / 208.
-    assert warp.launch == Launch("fc_ssm_recurrence_seq_warp", (32, 32, 1), 128, 1024)
+    assert warp.launch == Launch("fc_ssm_recurrence_seq_warp", (32, 32, 1), (128, 1, 1), 1024)
     assert warp.waves == pytest.approx(1024 / 208)
 
 
