@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 
 class Severity(enum.Enum):
@@ -28,8 +29,7 @@ class Verdict(enum.IntEnum):
     UNCHECKED = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """One thing that is wrong or worth knowing.
 
     `rule` is a stable id such as `registry/missing-name`; `effect` is what it will do to the user at run time; `fix` is
@@ -69,8 +69,7 @@ class Finding:
         return {key: value for key, value in fields.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(msgspec.Struct, frozen=True):
     """A check that did not run, why, and what would make it run."""
 
     check: str
@@ -83,17 +82,16 @@ class Skip:
         return {key: value for key, value in fields.items() if value is not None}
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(msgspec.Struct):
     """What one command found: the findings, the checks that could not run, and the verdict of both.
 
     `required` skips are those whose absence means the question asked was not answered (verdict 2); the others are
     only counted and shown.
     """
 
-    findings: list[Finding] = field(default_factory=list)
-    skips: list[Skip] = field(default_factory=list)
-    required_skips: list[Skip] = field(default_factory=list)
+    findings: list[Finding] = []
+    skips: list[Skip] = []
+    required_skips: list[Skip] = []
 
     def extend(self, findings: Iterable[Finding]) -> None:
         """Add findings in order."""

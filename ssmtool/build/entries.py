@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ssmtool.header import EntryRecord, sha256
 
@@ -19,8 +20,7 @@ _PARAMETER = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class EntryText:
+class EntryText(msgspec.Struct, frozen=True):
     """One `.entry`: its name, its parameters as (PTX type, PTX name), and its text up to the next entry or the end."""
 
     name: str

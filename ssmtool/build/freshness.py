@@ -7,7 +7,8 @@ stale one because the record inside it can only be trusted once its own text pro
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+import msgspec
 
 from ssmtool.build.includes import hash_includes, hash_source
 from ssmtool.errors import SsmtoolError
@@ -39,8 +40,7 @@ class State(enum.Enum):
     CANNOT_TELL = "cannot tell"
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleState:
+class ModuleState(msgspec.Struct, frozen=True):
     """The state of one module, with the header's module where it could be read."""
 
     settings: ModuleSettings
@@ -48,8 +48,7 @@ class ModuleState:
     held: HeaderModule | None
 
 
-@dataclass(slots=True)
-class Freshness:
+class Freshness(msgspec.Struct):
     """All modules' states, and the findings and skips they give."""
 
     modules: list[ModuleState]
