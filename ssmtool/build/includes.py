@@ -47,7 +47,7 @@ def hash_includes(project: Project, source: Path) -> dict[str, str]:
         content = read_bytes(path)
         if record:
             found[shown] = sha256(content.replace(b"\r\n", b"\n"))
-        code = mask(content.replace(b"\r\n", b"\n"), path).code
+        code = _code(content, path)
         # mask() leaves a blank for each character of a splice, so a directive over several lines reads as one.
         texts.append((path, code))
         for name, quoted, angled in _DEFINE.findall(code):
@@ -69,6 +69,26 @@ def hash_includes(project: Project, source: Path) -> dict[str, str]:
                     if path is not None:
                         take(path)
     return dict(sorted(found.items()))
+
+
+def _code(data: bytes, path: Path) -> str:
+    """The text without comments; mask() works on bytes as Latin-1, and a file's name may have other letters."""
+    masked = mask(data.replace(b"\r\n", b"\n"), path).code
+    return masked.encode("latin-1").decode("utf-8", "surrogateescape")
+
+
+def named_includes(data: bytes, path: Path) -> list[tuple[str, bool]]:
+    """(name, whether it is in quotes) of each `#include` of a file; a macro that the file defines is looked up.
+
+    Raises SsmtoolError for what is no source text.
+    """
+    code = _code(data, path)
+    defined = {name: (quoted, angled) for name, quoted, angled in _DEFINE.findall(code)}
+    found = [
+        (quoted, angled) if not macro else defined.get(macro, ("", ""))
+        for quoted, angled, macro in _INCLUDE.findall(code)
+    ]
+    return [(quoted or angled, bool(quoted)) for quoted, angled in dict.fromkeys(found) if quoted or angled]
 
 
 def hash_source(data: bytes) -> str:

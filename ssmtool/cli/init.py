@@ -37,12 +37,13 @@ def command(app: AppContext, print_only: bool) -> int:
 
     root = app.project_dir.absolute()
     if not root.is_dir():
-        raise SsmtoolError("no such folder", path=root)
+        raise SsmtoolError("is no folder" if root.exists() else "no such folder", path=root)
     pyproject = root / "pyproject.toml"
     for name in SETTINGS_FILES:
         path = root / name
-        if path.is_file() and not print_only and read_project(path) is not None:
-            raise SsmtoolError("has settings already", path=path, hint="ssmtool init --print shows what it would write")
+        project = read_project(path) if path.is_file() and not print_only else None
+        if project is not None:
+            raise _has_settings(path, modules=len(project.settings.module))
     guess = discover(root)
     target = pyproject if pyproject.is_file() else root / "ssmtool.toml"
     text = settings_text(guess, prefix="tool.ssmtool" if target == pyproject else "")
@@ -51,14 +52,37 @@ def command(app: AppContext, print_only: bool) -> int:
     else:
         old = read_bytes(target) if target.is_file() else b""
         _refuse_to_break(target, old, text)
-        separator = b"" if not old else b"\n" if old.endswith(b"\n") else b"\n\n"
-        write_atomic(target, old + separator + text.encode())
-    for remark in guess.remarks:
+        end = b"\r\n" if b"\r\n" in old else b"\n"
+        separator = b"" if not old else end if old.endswith(b"\n") else end + end
+        write_atomic(target, old + separator + text.encode().replace(b"\n", end))
+    for remark in [*guess.remarks, *_above(root)]:
         click.echo(f"note: {remark}", err=True)
     if not print_only and not app.quiet:
         kernels = sum(len(module.kernels) for module in guess.modules)
         click.echo(f"wrote {target.name}: {len(guess.modules)} source files, {kernels} kernels; next: ssmtool build")
     return 0
+
+
+def _above(root: Path) -> list[str]:
+    """A remark when the folder belonged to a project already: from now on it is one of its own."""
+    from ssmtool.project import find_project
+
+    try:
+        outer = find_project(root.parent).settings_file
+    except SsmtoolError:
+        return []
+    return [f"the settings in {outer} do not apply in this folder: it has its own now"] if outer else []
+
+
+def _has_settings(path: Path, *, modules: int) -> SsmtoolError:
+    """Settings are the user's: they are never added to, only what to add is shown."""
+    if modules:
+        return SsmtoolError("has settings already", path=path, hint="ssmtool init --print shows what it would write")
+    return SsmtoolError(
+        "has settings already, and they name no module",
+        path=path,
+        hint="add the module tables that ssmtool init --print shows",
+    )
 
 
 def _refuse_to_break(target: Path, old: bytes, text: str) -> None:
@@ -90,7 +114,7 @@ def settings_text(guess: Guess, *, prefix: str) -> str:
         'max_ptx_isa = "7.4"',
         "# Extra compiler flags, and folders searched for #include.",
         "flags = []",
-        "include_dirs = []",
+        f"include_dirs = [{', '.join(_quote(folder) for folder in guess.include_dirs)}]",
     ]
     for module in guess.modules:
         lines += _module_lines(module, dotted)

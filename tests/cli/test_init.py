@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT, Run, snapshot
+from ssmtool.discover import discover
 from ssmtool.project import find_project
+
+KERNEL = 'extern "C" __global__ void scale(float *x) { x[0] = 1; }\n'
 
 
 @pytest.fixture
@@ -58,11 +61,11 @@ def test_a_tree_without_kernels_says_so(tmp_path: Path, run: Run) -> None:
     (tmp_path / "a.cu").write_text("int not_a_kernel;\n")
     ran = run(tmp_path, "init")
     assert ran.code == 2
-    assert "no .cu file with a __global__ function" in ran.err
+    assert 'no .cu file with an extern "C" __global__ function' in ran.err
 
 
 def test_a_kernel_without_a_loader_gets_a_commented_table(tmp_path: Path, run: Run) -> None:
-    (tmp_path / "a.cu").write_text('extern "C" __global__ void scale(float *x) { x[0] = 1; }\n')
+    (tmp_path / "a.cu").write_text(KERNEL)
     assert run(tmp_path, "init").code == 0
     assert "# [module.loader]" in (tmp_path / "ssmtool.toml").read_text()
     assert find_project(tmp_path).settings.module[0].loader is None
@@ -83,3 +86,157 @@ def test_a_pyproject_that_takes_no_table_is_left_as_it_is(tree: Path, run: Run, 
     assert ran.code == 2
     assert "left as it is" in ran.err
     assert snapshot(tree) == before
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "[tool.ssmtool]\n",
+        'tool.ssmtool.header = "x.h"\n',
+        'tool = {ssmtool = {header = "x.h"}}\n',
+        '[tool]\nssmtool = {header = "x.h"}\n',
+        '["tool"."ssmtool"]\nheader = "x.h"\n',
+    ],
+)
+def test_settings_in_any_spelling_are_settings(tree: Path, run: Run, settings: str) -> None:
+    (tree / "pyproject.toml").write_text(settings)
+    before = snapshot(tree)
+    ran = run(tree, "init")
+    assert ran.code == 2
+    assert "has settings already, and they name no module" in ran.err
+    assert snapshot(tree) == before
+
+
+def test_crlf_stays_crlf(tree: Path, run: Run) -> None:
+    (tree / "pyproject.toml").write_bytes(b'[project]\r\nname = "host"\r\n')
+    assert run(tree, "init").code == 0
+    data = (tree / "pyproject.toml").read_bytes()
+    assert data.count(b"\n") == data.count(b"\r\n") > 10
+    assert run(tree, "build", "--check").code == 0
+
+
+@pytest.mark.parametrize("data", [b'[project]\nname = "\xe9"\n', "[project]\n".encode("utf-16"), b"a = 1\n\0\n"])
+def test_a_pyproject_that_is_no_text_is_left_as_it_is(tree: Path, run: Run, data: bytes) -> None:
+    (tree / "pyproject.toml").write_bytes(data)
+    before = snapshot(tree)
+    ran = run(tree, "init")
+    assert ran.code in (1, 2)
+    assert ran.err.count("error:") == 1
+    assert "pyproject.toml" in ran.err
+    assert snapshot(tree) == before
+
+
+def test_other_peoples_folders_are_not_looked_into(tmp_path: Path, run: Run) -> None:
+    names = [".git", "node_modules/x", "build", "cmake-build-debug", "myenv/lib/python3.11/site-packages/x", "out"]
+    for name in names:
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "k.cu").write_text(KERNEL)
+    (tmp_path / "myenv" / "pyvenv.cfg").touch()
+    (tmp_path / "out" / "CMakeCache.txt").touch()
+    assert run(tmp_path, "init").code == 2
+    (tmp_path / "mine.cu").write_text(KERNEL)
+    assert run(tmp_path, "init").code == 0
+    assert [module.source for module in find_project(tmp_path).settings.module] == ["mine.cu"]
+
+
+def test_a_huge_tree_is_cut_with_a_word(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(KERNEL)
+    deep = tmp_path / "data" / "more"
+    deep.mkdir(parents=True)
+    for number in range(200):
+        (deep / f"{number}.h").touch()
+    guess = discover(tmp_path, max_names=100)
+    assert [module.source for module in guess.modules] == ["k.cu"]
+    assert guess.remarks == [
+        "only the first 100 files and folders were looked at; run ssmtool init in the folder that holds the kernels"
+    ]
+
+
+def test_links_that_go_round_end(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "k.cu").write_text(KERNEL)
+    (tmp_path / "a" / "b" / "up").symlink_to(tmp_path)
+    (tmp_path / "self.cu").symlink_to("self.cu")
+    (tmp_path / "again.cu").symlink_to("a/k.cu")
+    (tmp_path / "loop.h").symlink_to("loop.h")
+    assert run(tmp_path, "init").code == 0
+    assert [module.source for module in find_project(tmp_path).settings.module] == ["a/k.cu"]
+
+
+def test_a_name_that_is_no_utf_8_is_left_out(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "k.cu").write_text(KERNEL)
+    (tmp_path / "b\udce9d.cu").write_text(KERNEL)
+    ran = run(tmp_path, "init")
+    assert ran.code == 0
+    assert "b?d.cu was left out: its name is not UTF-8" in ran.err
+
+
+def test_include_folders_are_found_through_headers_too(tmp_path: Path, run: Run) -> None:
+    for name, text in {
+        "kernels/k.cu": '#include <cuda_runtime.h>\n#include "near.cuh"\n#include <gdn/tree.cuh>\n' + KERNEL,
+        "kernels/near.cuh": "",
+        "include/gdn/tree.cuh": '#include "deep.h"\n#include "common.h"\n',
+        "include/gdn/deep.h": "",
+        "shared/common.h": "",
+        "a/twice.h": "",
+        "b/twice.h": "",
+        "kernels/other.cu": '#include "twice.h"\n' + KERNEL.replace("scale", "other"),
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    ran = run(tmp_path, "init")
+    assert ran.code == 0
+    assert find_project(tmp_path).settings.include_dirs == ("include", "shared")
+    assert "kernels/other.cu includes twice.h, which may be a/twice.h, b/twice.h" in ran.err
+
+
+LOADER = """\
+#include <cuda.h>
+#include "util.h"
+#include "../gen/kernels_ptx.h"
+static const char *const names[] = { "scale" };
+void start(void) { cuModuleLoadData(&module, MY_PTX); load(names, 1); }
+"""
+
+
+def test_the_header_and_the_constant_are_read_off_the_loader_before_they_exist(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/scale.cu").write_text(KERNEL)
+    (tmp_path / "src/loader.c").write_text(LOADER)
+    assert run(tmp_path, "init").code == 0
+    settings = find_project(tmp_path).settings
+    assert settings.header == "gen/kernels_ptx.h"
+    assert settings.module[0].constant == "MY_PTX"
+    assert settings.module[0].loader is not None
+    assert settings.module[0].loader.function == "load"
+
+
+def test_the_product_without_its_header_gets_the_same_settings(tree: Path, run: Run) -> None:
+    (tree / "generated/fc_cuda_ptx.h").unlink()
+    assert run(tree, "init").code == 0
+    written, ours = find_project(tree).settings, find_project(ROOT).settings
+    assert (written.module, written.header) == (ours.module, ours.header)
+
+
+def test_sources_of_one_name_get_constants_of_their_own(tmp_path: Path, run: Run) -> None:
+    for name in ("a/k.cu", "b/k.cu", "é.cu"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(KERNEL)
+    assert run(tmp_path, "init").code == 0
+    names = [module.constant for module in find_project(tmp_path).settings.module]
+    assert names == ["FC_PTX_K", "FC_PTX_B_K", "FC_PTX__"]
+
+
+def test_kernels_that_no_loader_can_name_are_told(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "a.cu").write_text("__global__ void mangled(float *x) { x[0] = 1; }\n")
+    ran = run(tmp_path, "init")
+    assert ran.code == 2
+    assert 'none of its kernels is extern "C"' in ran.err
+
+
+def test_settings_inside_a_project_are_told(tree: Path, run: Run) -> None:
+    assert run(tree, "init").code == 0
+    ran = run(tree / "kernels", "init")
+    assert ran.code == 0
+    assert f"the settings in {tree / 'ssmtool.toml'} do not apply in this folder" in ran.err
