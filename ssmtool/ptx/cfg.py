@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ssmtool.ptx.function import Function
+from ssmtool.ptx.code import Code
 from ssmtool.ptx.graph import dominators, postorder
 from ssmtool.ptx.opcode import split_opcode
 from ssmtool.ptx.operands import Label
@@ -50,7 +50,7 @@ class ControlFlowGraph:
     Raises PtxSyntaxError when a branch names no label of the function.
     """
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Code) -> None:
         self.function = function
         self.blocks: list[Block] = []
         self.block_of: list[int] = []

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
-from ssmtool.ptx.instruction import Instruction
+from ssmtool.ptx.code import Statement
 from ssmtool.ptx.isa_table import ROWS
 from ssmtool.ptx.opcode import split_opcode
 from ssmtool.ptx.operands import Address, Group, Operand, Pair, Register, Vector, registers_of
@@ -105,7 +105,7 @@ def category(opcode: str) -> str:
     return found.category if found else "unknown"
 
 
-def _split(instruction: Instruction) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
+def _split(instruction: Statement) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
     """(destination operands, source operands)."""
     operands = instruction.operands
     if instruction.base == "call":
@@ -133,7 +133,7 @@ def _whole(registers: Iterable[Register]) -> frozenset[Register]:
     )
 
 
-def defs(instruction: Instruction) -> frozenset[Register]:
+def defs(instruction: Statement) -> frozenset[Register]:
     """Registers the instruction writes, CARRY included; a guard makes the write conditional.
 
     An instruction the table does not hold writes nothing as far as this function knows.
@@ -144,7 +144,7 @@ def defs(instruction: Instruction) -> frozenset[Register]:
     return _whole(written)
 
 
-def uses(instruction: Instruction) -> frozenset[Register]:
+def uses(instruction: Statement) -> frozenset[Register]:
     """Registers the instruction reads: sources, address bases, the guard, CARRY; special registers included."""
     destinations, sources = _split(instruction)
     read = [register for operand in sources for register in registers_of(operand)]
