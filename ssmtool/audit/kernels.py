@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ssmtool.audit.assumptions import Assumed, Assumption, Parameters, resolve
-from ssmtool.audit.counts import Counts, callee, count
+from ssmtool.audit.calls import Callees
+from ssmtool.audit.counts import count
 from ssmtool.audit.flow import Flow
 from ssmtool.audit.inputs import Input
-from ssmtool.audit.localmemory import LocalAccess, local_accesses
 from ssmtool.audit.paths import PathAnalysis, PathCounts
 from ssmtool.audit.result import AuditResult, CalledFunction, KernelAudit
 from ssmtool.findings import Finding, Severity
-from ssmtool.ptx import Function, Module
+from ssmtool.ptx import Function
 
 # Unknown instructions named one by one; the rest are counted.
 _NAMED = 20
@@ -27,7 +27,7 @@ def audit(inputs: Sequence[Input], assumptions: Iterable[Assumption] = ()) -> Au
             parameters.setdefault(function.name, Parameters.of(function, each.parameters))
     assumed = resolve(assumptions, parameters)
     for each in inputs:
-        callees = _Callees(each.module)
+        callees = Callees(each.module)
         for function in each.module.entries:
             names = Parameters.of(function, each.parameters)
             result.kernels.append(_kernel(each, function, names, assumed[function.name], callees))
@@ -40,19 +40,19 @@ def analysis_of(each: Input, function: Function, assumptions: Iterable[Assumptio
     """The path analysis of one entry, for a listing or a graph."""
     names = Parameters.of(function, each.parameters)
     assumed = resolve(assumptions, {function.name: names})[function.name]
-    return PathAnalysis(Flow(function), assumed, _shown_names(names))
+    return PathAnalysis(Flow(function), assumed, _shown_names(names), Callees(each.module).accesses(function))
 
 
 def _shown_names(names: Parameters) -> dict[str, str]:
     return {variable.name: names.shown(index) for index, variable in enumerate(names.variables)}
 
 
-def _kernel(each: Input, function: Function, names: Parameters, assumed: Assumed, callees: _Callees) -> KernelAudit:
-    accesses = local_accesses(function)
+def _kernel(each: Input, function: Function, names: Parameters, assumed: Assumed, callees: Callees) -> KernelAudit:
+    accesses = callees.accesses(function)
     counts = count(function, accesses)
     analysis: PathAnalysis | None = None
     if assumed or accesses:
-        analysis = PathAnalysis(Flow(function), assumed, _shown_names(names))
+        analysis = PathAnalysis(Flow(function), assumed, _shown_names(names), accesses)
         path = analysis.counts(accesses, each.module.files)
     else:
         # Nothing assumed and no local traffic: no path can have any.
@@ -70,70 +70,9 @@ def _kernel(each: Input, function: Function, names: Parameters, assumed: Assumed
         path=path,
         called=called,
         calls_elsewhere=elsewhere,
+        module_local_bytes=callees.module_bytes(function, called),
         shown_line=each.place(function.line)[0],
     )
-
-
-class _Callees:
-    """The `.func`s of a module, with their counts and what they call in turn."""
-
-    def __init__(self, module: Module) -> None:
-        self._functions: Mapping[str, Function] = {function.name: function for function in module.functions}
-        self._aliases = module.aliases
-        self._counts: dict[str, tuple[Counts, tuple[LocalAccess, ...]]] = {}
-
-    def reached(self, function: Function, analysis: PathAnalysis | None) -> tuple[tuple[CalledFunction, ...], bool]:
-        """Functions that `function` may run, and whether it may run others.
-
-        One that is only called from dead blocks is marked as not executed.
-        """
-        everything, elsewhere = self._closure(function, None)
-        live = everything if analysis is None else self._closure(function, analysis)[0]
-        found = []
-        for name in everything:
-            counts, _ = self._count(name)
-            found.append(
-                CalledFunction(name, counts.local_bytes, counts.local_loads, counts.local_stores, name in live)
-            )
-        return tuple(found), elsewhere
-
-    def _closure(self, function: Function, analysis: PathAnalysis | None) -> tuple[dict[str, None], bool]:
-        """Functions that may run, and whether others may. A call through a register may run any of this text."""
-        names, elsewhere = self._called(function, analysis)
-        found: dict[str, None] = {}
-        work = list(names)
-        while work:
-            name = work.pop()
-            if name in found:
-                continue
-            found[name] = None
-            more, outside = self._called(self._functions[name], None)
-            elsewhere = elsewhere or outside
-            work.extend(more)
-        return found, elsewhere
-
-    def _called(self, function: Function, analysis: PathAnalysis | None) -> tuple[list[str], bool]:
-        names: list[str] = []
-        elsewhere = False
-        for index, opcode in enumerate(function.opcodes):
-            if not opcode.startswith("call") or (analysis is not None and not analysis.executed(index)):
-                continue
-            name = callee(function, index)
-            if name is None:
-                names += [each.name for each in self._functions.values() if each.kind == "func"]
-                elsewhere = True
-            elif (name := self._aliases.get(name, name)) in self._functions:
-                names.append(name)
-            else:
-                elsewhere = True
-        return names, elsewhere
-
-    def _count(self, name: str) -> tuple[Counts, tuple[LocalAccess, ...]]:
-        if name not in self._counts:
-            function = self._functions[name]
-            accesses = local_accesses(function)
-            self._counts[name] = (count(function, accesses), accesses)
-        return self._counts[name]
 
 
 def _unknown(each: Input) -> list[Finding]:
@@ -182,6 +121,8 @@ def _local_findings(result: AuditResult, inputs: Mapping[str, Input]) -> None:
         guard = first.guarding if first else None
         place = inputs[kernel.input].place(*((first.line, first.column) if first else (kernel.line, None)))
         where = f"; from {first.source}" if first and first.source else ""
+        if first is None:
+            where = f"; in {next(each.name for each in kernel.called if each.executed and each.touches_local)}"
         when = f"; runs when {guard.condition} (line {guard.line})" if guard else ""
         result.outcome.findings.append(
             Finding(

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ssmtool.audit.counts import contractible_products, is_approximate
-from ssmtool.audit.localmemory import local_accesses
 from ssmtool.audit.loopcontrol import classes_by_place
 from ssmtool.audit.paths import PathAnalysis
 
@@ -30,7 +29,7 @@ class ListedLine:
 def listing(analysis: PathAnalysis, executed: Mapping[int, int] | None = None) -> Iterator[ListedLine]:
     """Every line of the function, from its header to its closing brace."""
     function = analysis.flow.function
-    local = {access.index: access for access in local_accesses(function)}
+    local = {access.index: access for access in analysis.local}
     classes = classes_by_place(analysis.flow)
     contractible = set(contractible_products(function))
     by_line: dict[int, list[int]] = {}

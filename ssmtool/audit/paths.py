@@ -9,7 +9,7 @@ from ssmtool.audit.assumptions import Assumed
 from ssmtool.audit.conditions import Wording
 from ssmtool.audit.constants import Propagation, propagate
 from ssmtool.audit.flow import Flow
-from ssmtool.audit.localmemory import LocalAccess
+from ssmtool.audit.localmemory import LocalAccess, local_accesses
 from ssmtool.ptx.location import Loc
 
 
@@ -65,10 +65,18 @@ class PathCounts:
 class PathAnalysis:
     """The path analysis of one function, with the pieces that the listing and the graph want too."""
 
-    def __init__(self, flow: Flow, assumed: Assumed, parameter_names: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        flow: Flow,
+        assumed: Assumed,
+        parameter_names: Mapping[str, str],
+        local: tuple[LocalAccess, ...] | None = None,
+    ) -> None:
         self.flow = flow
         self.assumed = assumed
         self.found: Propagation = propagate(flow, assumed)
+        # Of its own text; those that a caller of `Callees` has found, or what the function alone tells.
+        self.local = local_accesses(flow.function) if local is None else local
         self._names = parameter_names
         self._wording: Wording | None = None
 

@@ -21,6 +21,11 @@ class CalledFunction:
     local_stores: int
     executed: bool
 
+    @property
+    def touches_local(self) -> bool:
+        """Whether its text has a local load or store."""
+        return self.local_loads + self.local_stores > 0
+
 
 @dataclass(frozen=True, slots=True)
 class KernelAudit:
@@ -28,6 +33,7 @@ class KernelAudit:
 
     `path` holds for the assumptions in it; `called` are `.func`s it may reach, counted into the totals
     below; `calls_elsewhere` says that code outside this text may run too, about which nothing is known.
+    `module_local_bytes` are those of `.local` variables outside any function that the kernel's text names.
     `line` counts in the PTX, `shown_line` in the file that holds it.
     """
 
@@ -40,11 +46,13 @@ class KernelAudit:
     called: tuple[CalledFunction, ...] = ()
     calls_elsewhere: bool = False
     shown_line: int | None = None
+    module_local_bytes: int = 0
 
     @property
     def local_bytes(self) -> int:
         """Declared bytes, callees included."""
-        return self.counts.local_bytes + sum(function.local_bytes for function in self.called)
+        own = self.counts.local_bytes + self.module_local_bytes
+        return own + sum(function.local_bytes for function in self.called)
 
     @property
     def static_local(self) -> tuple[int, int]:

@@ -73,7 +73,7 @@ def print_audit(result: AuditResult) -> None:
     for kernel in result:
         if kernel.local_bytes or any(kernel.static_local) or kernel.path.assumed:
             print(f"{kernel.name}: {sentence(kernel)}")
-            groups = _groups(kernel)
+            groups = [*_groups(kernel), *_in_callees(kernel)]
             for words in groups[:_GROUPS]:
                 print(f"  {words}")
             if len(groups) > _GROUPS:
@@ -87,6 +87,14 @@ def _groups(kernel: KernelAudit) -> list[str]:
         if access.executed:
             groups.setdefault((access.source, access.guarding), []).append(access)
     return [_group(source, guarding, accesses) for (source, guarding), accesses in groups.items()]
+
+
+def _in_callees(kernel: KernelAudit) -> list[str]:
+    return [
+        f"{function.local_loads} ld + {function.local_stores} st in {function.name}, which it may call"
+        for function in kernel.called
+        if function.executed and function.touches_local
+    ]
 
 
 def _group(source: str | None, guarding: Guarding | None, accesses: Sequence[PlacedAccess]) -> str:

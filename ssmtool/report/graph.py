@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from ssmtool.audit.localmemory import local_accesses
 from ssmtool.audit.paths import PathAnalysis
 
 _WIDTH, _LINE, _GAP_X, _GAP_Y, _PAD = 300, 14, 40, 46, 8
@@ -76,7 +75,7 @@ def _legend(analysis: PathAnalysis) -> str:
 
 def _boxes(analysis: PathAnalysis) -> list[_Box]:
     function = analysis.flow.function
-    local = {access.index for access in local_accesses(function)}
+    local = {access.index for access in analysis.local}
     boxes = []
     for block in analysis.flow.blocks:
         indices = range(block.start, block.end)

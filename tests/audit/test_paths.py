@@ -164,3 +164,81 @@ ret; }
     # Once the address has been stored, any address may be it.
     escaped = text.replace("ld.u32 %r2", "st.global.u64 [%rd6], %rd1;\nld.u32 %r2")
     assert audit([Input("generic.ptx", parse(escaped))]).kernels[0].counts.generic_local == 2
+
+
+HANDED = """.version 7.4
+.target sm_37
+.address_size 64
+.func fill(.param .b64 fill_param_0) { .reg .b64 %rd<3>; .reg .b32 %r<3>;
+ld.param.u64 %rd1, [fill_param_0]; st.u32 [%rd1], %r1; ld.u32 %r2, [%rd1+4]; ld.global.u32 %r2, [%rd1]; ret; }
+.func middle(.param .b64 middle_param_0) { .reg .b64 %rd<3>; ld.param.u64 %rd1, [middle_param_0];
+{ .param .b64 p; st.param.b64 [p], %rd1; call fill, (p); } ret; }
+.visible .entry through() { .local .align 4 .b8 __local_depot0[24]; .reg .b64 %rd<9>;
+mov.u64 %rd1, __local_depot0; cvta.local.u64 %rd2, %rd1;
+{ .param .b64 p; st.param.b64 [p], %rd2; call middle, (p); } ret; }
+.visible .entry nothing_local(.param .u64 nothing_local_param_0) { .reg .b64 %rd<9>; .reg .b32 %r<2>;
+ld.param.u64 %rd2, [nothing_local_param_0]; ld.u32 %r1, [%rd2];
+{ .param .b64 p; st.param.b64 [p], %rd2; call middle, (p); } ret; }
+"""
+
+
+def handed(text: str) -> dict[str, KernelAudit]:
+    from ssmtool.audit.inputs import Input
+
+    return dict(audit([Input("handed.ptx", parse(text))]).by_name)
+
+
+def test_what_a_function_does_through_a_pointer_to_its_callers_array_counts() -> None:
+    found = handed(HANDED)
+    assert found["through"].path_local == (1, 1)
+    # The same functions, called with an address that is nobody's local memory.
+    assert found["nothing_local"].path_local == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # Through registers: vectors, halves, and an instruction that nobody knows.
+        (
+            "cvta.local.u64 %rd2, %rd1;",
+            "cvta.local.u64 %rd3, %rd1; mov.b64 {%r1, %r2}, %rd3; mov.b64 %rd2, {%r1, %r2};",
+        ),
+        ("cvta.local.u64 %rd2, %rd1;", "cvta.local.u64 %rd3, %rd1; max.u64 %rd2, %rd3, %rd4;"),
+        ("cvta.local.u64 %rd2, %rd1;", "cvta.local.u64 %rd3, %rd1; frobnicate.b64 %rd2, %rd3;"),
+        ("cvta.local.u64 %rd2, %rd1;", "cvta.local.u64 %rd3, %rd1; selp.f64 %rd2, %rd3, %rd4, %p1;"),
+        # In memory, where the function may find it.
+        ("st.param.b64 [p], %rd2;", "st.global.v2.u64 [%rd5], {%rd6, %rd2}; st.param.b64 [p], %rd7;"),
+        ("st.param.b64 [p], %rd2;", "atom.global.exch.b64 %rd8, [%rd5], %rd2; st.param.b64 [p], %rd7;"),
+    ],
+)
+def test_a_local_address_is_followed_wherever_it_goes(old: str, new: str) -> None:
+    text = HANDED.replace(".reg .b64 %rd<9>;", ".reg .b64 %rd<9>; .reg .b32 %r<3>; .reg .pred %p<2>;", 1)
+    head, entry = text.split(".visible .entry through", 1)
+    assert old in entry
+    assert handed(f"{head}.visible .entry through{entry.replace(old, new, 1)}")["through"].path_local == (1, 1)
+
+
+def test_an_address_handed_over_in_a_register_counts_too() -> None:
+    text = """.version 7.4
+.target sm_37
+.address_size 64
+.func f(.reg .b64 %a) { .reg .b32 %r<2>; st.u32 [%a], %r1; ret; }
+.visible .entry k() { .local .align 4 .b8 d[8]; .reg .b64 %rd<3>;
+mov.u64 %rd1, d; cvta.local.u64 %rd2, %rd1; call f, (%rd2); ret; }
+"""
+    assert handed(text)["k"].path_local == (0, 1)
+
+
+def test_local_variables_outside_any_function_count_where_they_are_named() -> None:
+    text = """.version 2.0
+.target sm_20
+.address_size 64
+.local .align 4 .b8 scratch[40];
+.func give(.reg .b64 %a) { .reg .b64 %rd<3>; mov.u64 %rd1, scratch; cvta.local.u64 %rd2, %rd1; st.u64 [%a], %rd2; ret; }
+.visible .entry k() { .reg .b64 %rd<3>; .reg .b32 %r<2>; call give, (%rd1);
+ ld.u64 %rd2, [%rd1]; ld.u32 %r1, [%rd2]; ret; }
+.visible .entry none() { ret; }
+"""
+    found = handed(text)
+    assert (found["k"].local_bytes, found["k"].path_local) == (40, (2, 1))
+    assert (found["none"].local_bytes, found["none"].path_local) == (0, (0, 0))
