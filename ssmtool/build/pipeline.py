@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from ssmtool.build.entries import record_entries, split_entries
@@ -18,6 +17,7 @@ from ssmtool.project import ModuleSettings, Project
 from ssmtool.toolchain import Compiler, CompileRequest, CompileResult, select_compiler
 from ssmtool.toolchain.loadable import make_loadable
 from ssmtool.toolchain.model import TargetError
+from ssmtool.toolchain.workers import worker_pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def compile_project(
         progress(f"compiling {module.source} for {project.settings.target} with {compiler.info.label}")
     if compiler.environment:
         progress(f"note: in the environment, {compiler.environment}; the header's provenance says so")
-    with ThreadPoolExecutor(max_workers=4) as pool:
+    with worker_pool(4) as pool:
         running = [pool.submit(compiler.compile, request) for request in requests]
         # The parser of C sources loads and runs while the compiler works; it would otherwise add to every build.
         names = [_parameter_names(request) for request in requests]

@@ -15,6 +15,7 @@ from ssmtool.header import BEGIN, Header, HeaderModule, read_header
 from ssmtool.project import Project
 from ssmtool.registry.model import RegistryReport
 from ssmtool.registry.project import LoaderFix, check_project, plan_fixes, refused
+from ssmtool.toolchain.workers import signals_as_exits
 
 
 @dataclass(slots=True)
@@ -41,19 +42,21 @@ class Plan:
         files = [(project.settings.header, project.header_path, self.build.header)]
         files += [(fix.shown, fix.path, fix.data) for fix in self.fixes if fix.data is not None]
         replaced: list[tuple[Path, bytes | None]] = []
-        try:
-            for shown, path, data in files:
-                old = read_bytes(path) if path.exists() else None
-                if write_atomic(path, data):
-                    self.written.append(shown)
+        with signals_as_exits():
+            try:
+                for shown, path, data in files:
+                    old = read_bytes(path) if path.exists() else None
                     replaced.append((path, old))
-        except SsmtoolError:
-            for path, old in replaced:
-                if old is None:
-                    path.unlink()
-                else:
-                    write_atomic(path, old)
-            raise
+                    if write_atomic(path, data):
+                        self.written.append(shown)
+            except BaseException:  # Ctrl-C and SIGTERM as well as a full disk
+                for path, old in replaced:
+                    if old is None:
+                        path.unlink(missing_ok=True)
+                    else:
+                        write_atomic(path, old)
+                self.written.clear()
+                raise
         if self.fixes:
             # The loaders are read again from disk: the verdict is on the files as they are now.
             self.registry, self.outcome = check_project(project, *_fresh(project, self.build))
@@ -140,7 +143,18 @@ def _bytes(project: Project) -> bytes | None:
 
 
 def _refuse_to_overwrite(project: Project) -> None:
-    """Raise SsmtoolError when the header's path is a file that ssmtool did not write: it would be lost."""
+    """Raise SsmtoolError when the header cannot lie there, or is a file that ssmtool did not write and would lose."""
+    try:
+        project.header_path.stat()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        # A link to itself, a file where its folder has to be, a folder that may not be entered, a name too long.
+        raise SsmtoolError(
+            f"the header cannot be written there: {error.strerror or error}",
+            path=project.settings.header,
+            hint="remove what is in the way, or set `header` to another path",
+        ) from None
     if not project.header_path.exists():
         return
     data = read_bytes(project.header_path)

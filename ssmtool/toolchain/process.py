@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
 import subprocess
 import time
@@ -12,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ssmtool.toolchain.model import ToolchainError
+from ssmtool.toolchain.workers import children_of_thread, kill_group
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +60,23 @@ def run_tool(
         )
     except OSError as error:
         raise ToolchainError(f"{name} cannot be started: {error.strerror or error}", path=culprit, hint=hint) from None
+    family = children_of_thread()
     with child:
+        family.add(child)
         try:
             stdout, stderr = child.communicate(stdin, timeout=timeout_s)
         except subprocess.TimeoutExpired:
-            _kill_group(child)
+            _end(child)
             raise ToolchainError(
                 f"{name} was stopped after {timeout_s:g} s, the time limit",
                 path=culprit,
                 hint="raise compile_timeout in [tool.ssmtool], or look for a kernel that never stops unrolling",
             ) from None
         except BaseException:
-            _kill_group(child)
+            _end(child)
             raise
+        finally:
+            family.remove(child)
     seconds = time.perf_counter() - start
     if child.returncode < 0:
         raise ToolchainError(
@@ -92,10 +95,9 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _kill_group(child: subprocess.Popen[str]) -> None:
-    """Kill the child and everything it started."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
+def _end(child: subprocess.Popen[str]) -> None:
+    """Kill the child and everything it started, and wait for its end."""
+    kill_group(child)
     child.wait()
 
 
