@@ -16,8 +16,12 @@ from pathlib import Path
 from ssmtool.errors import SsmtoolError
 from ssmtool.toolchain import store
 from ssmtool.toolchain.process import run_tool
+from ssmtool.toolchain.workers import signals_as_exits
 
-_OFFLINE = "on a host without network, bring the wheel along: ssmtool toolchain install --wheel FILE"
+_PIN = f"{store.WHEEL_PROJECT}=={store.WHEEL_VERSION}"
+# Without the version of Python, pip takes the wheel of its own, which is another file.
+_FETCH = f"pip download --no-deps --only-binary=:all: --python-version 3.11 {_PIN}"
+_OFFLINE = f"on a host with network `{_FETCH}`, and bring the file along: ssmtool toolchain install --wheel FILE"
 _NOTICE = f"""\
 {store.LIBRARY} and {store.BUILTINS} are NVRTC {store.VERSION} of the CUDA Toolkit,
 Copyright (c) NVIDIA Corporation, redistributable under the CUDA Toolkit End User License
@@ -44,6 +48,11 @@ def install(*, wheel: Path | None = None, say: Callable[[str], None] = lambda _:
     """
     _check_host()
     folder = store.nvrtc_dir()
+    if not folder.is_absolute():
+        raise SsmtoolError(
+            "there is no home folder to install to: HOME is not set, and this user has no other",
+            hint="SSMTOOL_TOOLCHAIN_DIR=/some/folder ssmtool toolchain install, and the same for ssmtool build",
+        )
     fault = store.full_fault(folder) if folder.exists() else "not installed"
     if fault is None:
         return Installed(folder, changed=False)
@@ -51,15 +60,18 @@ def install(*, wheel: Path | None = None, say: Callable[[str], None] = lambda _:
         say(f"the installed compiler is not whole ({fault}); installing it again")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
+        prefix = f".{folder.name}."
+        with signals_as_exits(), tempfile.TemporaryDirectory(dir=folder.parent, prefix=prefix) as scratch:
             source = wheel or _download(Path(scratch), say)
             _check_wheel(source)
             fresh = Path(scratch) / folder.name
             _extract(source, fresh)
             _swap_in(fresh, folder, Path(scratch) / "old")
     except OSError as error:
+        in_the_way = isinstance(error, (FileExistsError, NotADirectoryError))
+        reason = "a file is where a folder has to be" if in_the_way else error.strerror or error
         raise SsmtoolError(
-            f"cannot be written: {error.strerror or error}; nothing was changed",
+            f"cannot be written: {reason}; nothing was changed",
             path=folder.parent,
             hint="make the folder writable, free some space, or set SSMTOOL_TOOLCHAIN_DIR to another folder",
         ) from None
@@ -83,10 +95,9 @@ def _download(scratch: Path, say: Callable[[str], None]) -> Path:
             hint="uv pip install pip, or python -m ensurepip, and run again; or ssmtool toolchain install --wheel FILE",
         )
     requirements = scratch / "requirements.txt"
-    pin = f"{store.WHEEL_PROJECT}=={store.WHEEL_VERSION}"
-    requirements.write_text(f"{pin} --hash=sha256:{store.WHEEL_SHA256}\n", encoding="utf-8")
+    requirements.write_text(f"{_PIN} --hash=sha256:{store.WHEEL_SHA256}\n", encoding="utf-8")
     target = scratch / "wheel"
-    say(f"downloading {pin} (24 MB, CUDA {store.VERSION} NVRTC)")
+    say(f"downloading {_PIN} (24 MB, CUDA {store.VERSION} NVRTC)")
     finished = run_tool(
         [
             *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"),
@@ -102,7 +113,7 @@ def _download(scratch: Path, say: Callable[[str], None]) -> Path:
     found = sorted(target.glob("*.whl")) if target.is_dir() else []
     if finished.code != 0 or not found:
         raise SsmtoolError(
-            f"pip could not download {pin}: {_reason(finished.stderr or finished.stdout)}", hint=_OFFLINE
+            f"pip could not download {_PIN}: {_reason(finished.stderr or finished.stdout)}", hint=_OFFLINE
         )
     return found[0]
 
@@ -129,7 +140,7 @@ def _check_wheel(wheel: Path) -> None:
         raise SsmtoolError(
             f"is not the pinned wheel: its sha256 is {found}, not {store.WHEEL_SHA256}; nothing was installed",
             path=wheel,
-            hint=f"pip download --no-deps {store.WHEEL_PROJECT}=={store.WHEEL_VERSION}, the file {store.WHEEL_NAME}",
+            hint=f"{_FETCH} gives {store.WHEEL_NAME}",
         )
 
 

@@ -158,3 +158,32 @@ def test_without_network_the_way_out_is_the_wheel(monkeypatch: pytest.MonkeyPatc
     assert caught.value.hint is not None
     assert "--wheel FILE" in caught.value.hint
     assert list(store.store_dir().iterdir()) == []
+
+
+def test_without_a_home_folder_nothing_is_made_in_the_current_one(
+    wheel: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A user of a container without HOME and without an account gets "~" itself as home folder."""
+    monkeypatch.delenv("SSMTOOL_TOOLCHAIN_DIR")
+    monkeypatch.setattr(store.platformdirs, "user_data_dir", lambda _name: "~/.local/share/ssmtool")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SsmtoolError, match="HOME is not set") as caught:
+        install(wheel=wheel)
+    assert caught.value.hint is not None
+    assert "SSMTOOL_TOOLCHAIN_DIR" in caught.value.hint
+    assert not (tmp_path / "~").exists()
+
+
+def test_a_file_in_the_way_is_told_as_that(wheel: Path) -> None:
+    store.store_dir().write_text("mine\n")
+    with pytest.raises(SsmtoolError, match="a file is where a folder has to be"):
+        install(wheel=wheel)
+    assert store.store_dir().read_text() == "mine\n"
+
+
+def test_a_wrong_wheel_names_a_command_that_fetches_the_right_one(wheel: Path) -> None:
+    wheel.write_bytes(wheel.read_bytes()[:100])
+    with pytest.raises(SsmtoolError, match="is not the pinned wheel") as caught:
+        install(wheel=wheel)
+    assert caught.value.hint is not None
+    assert "--python-version 3.11" in caught.value.hint
