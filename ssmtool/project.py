@@ -6,7 +6,6 @@ Paths in settings are relative to the folder of the settings file, and reports s
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
 from collections.abc import Iterator
@@ -259,6 +258,8 @@ def _advice(message: str) -> str:
     place: type[msgspec.Struct] = ModuleSettings if "$.module" in message else Settings
     place = LoaderSettings if ".loader" in message else place
     place = BudgetSettings if "$.budget" in message else LaunchSettings if "$.launch" in message else place
+    import difflib
+
     close = difflib.get_close_matches(match[1], place.__struct_fields__, 1)
     known = f"did you mean `{close[0]}`?" if close else f"known there: {', '.join(place.__struct_fields__)}"
     return f"unknown setting `{match[1]}`; {known}"

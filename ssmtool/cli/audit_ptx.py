@@ -13,6 +13,7 @@ import click
 from ssmtool import __version__
 from ssmtool.cli.context import AppContext, exits_with_code
 from ssmtool.errors import SsmtoolError
+from ssmtool.wording import plural
 
 if TYPE_CHECKING:
     from ssmtool.audit.assumptions import Assumption
@@ -222,8 +223,9 @@ def _compare(
 def _report(
     app: AppContext, result: AuditResult, extra: dict[str, Any], output_format: str, inputs: tuple[str, ...]
 ) -> None:
-    from ssmtool.report.audit import print_audit, print_table
+    from ssmtool.report.audit import print_audit
     from ssmtool.report.console import print_outcome
+    from ssmtool.report.table import print_table
 
     if output_format != "console":
         from ssmtool.report.formats import render
@@ -239,7 +241,8 @@ def _report(
             print_table(table["title"], table["columns"], table["rows"])
     local = sum(any(kernel.path_local) for kernel in result)
     depots = sum(bool(kernel.local_bytes) for kernel in result)
-    summary = f"{len(result.kernels)} kernels; {depots} declare local memory, {local} may execute local traffic"
+    kernels = plural(len(result.kernels), "kernel")
+    summary = f"{kernels}; {depots} declare local memory, {local} may execute local traffic"
     print_outcome(result.outcome, summary=summary, quiet=app.quiet)
 
 
@@ -279,5 +282,5 @@ def _graph(app: AppContext, texts: Sequence[Input], graph: Path, kernel: str, as
     analysis = analysis_of(text, function, [replace(each, optional=True) for each in assumptions])
     write_atomic(graph, render_graph(analysis).encode())
     if not app.quiet:
-        print(f"wrote {graph}: {len(analysis.flow.blocks)} blocks", file=sys.stderr)
+        print(f"wrote {graph}: {plural(len(analysis.flow.blocks), 'block')}", file=sys.stderr)
     return 0

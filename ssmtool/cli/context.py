@@ -182,7 +182,7 @@ def error_outcome(error: SsmtoolError) -> Outcome:
 
 def print_error(error: SsmtoolError) -> None:
     """One error on stderr: where, what, and the command that mends it."""
-    from ssmtool.report.wording import capped, folded
+    from ssmtool.wording import capped, folded
 
     click.secho("error: ", fg="red", bold=True, nl=False, err=True)
     click.echo("\n".join(folded(line) for line in capped(str(error).splitlines())), err=True)

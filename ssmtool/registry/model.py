@@ -9,6 +9,7 @@ import msgspec
 from ssmtool.csource import KernelSource, NameArray
 from ssmtool.findings import Finding, Skip
 from ssmtool.registry.loader_kind import LoaderKind
+from ssmtool.wording import plural
 
 
 class RegistryInput(msgspec.Struct, frozen=True):
@@ -94,11 +95,11 @@ class RegistryReport(msgspec.Struct, frozen=True):
     @property
     def summary(self) -> str:
         """One line: how many kernels there are, and how many of them a launch can reach."""
-        kernels = len(self.rows)
+        kernels = plural(len(self.rows), "kernel")
         if self.simulation is None:
-            return f"{self.module}: {kernels} kernels, no loader checked"
+            return f"{self.module}: {kernels}, no loader checked"
         reachable = sum(row.loads for row in self.rows)
-        return f"{self.module}: {reachable} of {kernels} kernels load"
+        return f"{self.module}: {reachable} of {kernels} load"
 
     def to_json(self) -> dict[str, Any]:
         """The report as JSON data, its findings left to the outcome that carries them."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ssmtool.audit.compare import KernelChange
 from ssmtool.audit.paths import Guarding, PlacedAccess
 from ssmtool.audit.result import AuditResult, KernelAudit
+from ssmtool.report.table import print_table
 
 # Places of local traffic that are printed for one kernel.
 _GROUPS = 8
@@ -69,7 +68,8 @@ def sentence(kernel: KernelAudit) -> str:
 
 def print_audit(result: AuditResult) -> None:
     """The table, then a sentence for each kernel with local memory or with an assumption."""
-    print_table("", COLUMNS, [row(kernel) for kernel in result], marked=_marked(result))
+    marked = _marked(result)
+    print_table("", COLUMNS, [row(kernel) for kernel in result], styles=lambda number, _column, _cell: marked[number])
     for kernel in result:
         if kernel.local_bytes or any(kernel.static_local) or kernel.path.assumed:
             print(f"{kernel.name}: {sentence(kernel)}")
@@ -117,42 +117,6 @@ def _marked(result: AuditResult) -> list[str]:
         declared = kernel.local_bytes or any(kernel.static_local)
         styles.append("bold red" if any(kernel.path_local) else "yellow" if declared else "")
     return styles
-
-
-def print_table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, marked: Sequence[str] = ()
-) -> None:
-    """A table with the first column to the left and numbers to the right; `marked` are styles of rows.
-
-    Off a terminal it is plain text that nothing cuts, whatever the width, and rich is not imported.
-    """
-    if not sys.stdout.isatty() and "FORCE_COLOR" not in os.environ:
-        print("\n".join([*([title] if title else []), *_plain_table(columns, rows), ""]))
-        return
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=title or None, title_justify="left", box=box.SIMPLE, pad_edge=False)
-    for index, column in enumerate(columns):
-        table.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
-    for number, cells in enumerate(rows):
-        table.add_row(*(Text(cell) for cell in cells), style=marked[number] if number < len(marked) else "")
-    Console(highlight=False).print(table)
-
-
-def _plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(line[index]) for line in (columns, *rows)) for index in range(len(columns))]
-    lines = [columns, ["-" * width for width in widths], *rows]
-    words = {0} | {index for index in range(len(columns)) if any(line[index][:1].isalpha() for line in rows)}
-    return [
-        "  ".join(
-            cell.ljust(width) if index in words else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
 
 
 def comparison_table(changes: Sequence[KernelChange]) -> dict[str, Any]:

@@ -5,49 +5,37 @@ JSON needs no renderer: `RegistryReport.to_json` is the same data.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ssmtool.registry import LadderRow, RegistryReport
-from ssmtool.report.console import console
+from ssmtool.report.table import print_table
+from ssmtool.wording import folded, plural
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-_MISSING = "[bold red]-[/]"
+_STYLES = {"-": "bold red", "no": "bold red", "yes": "green"}
 
 
 def print_ladder(report: RegistryReport) -> None:
     """The table and the simulation of one module, to stdout."""
-    from rich.markup import escape
-
-    out = console()
-    out.print(f"[bold]{escape(_title(report))}[/]", soft_wrap=True)
-    out.print(ladder_table(report))
+    table = ladder_table(report)
+    print_table(
+        f"{table['title']}\n", table["columns"], table["rows"], styles=lambda _row, _column, cell: _STYLES.get(cell, "")
+    )
     for line in simulation_lines(report):
-        out.print(escape(line), soft_wrap=True)
-    out.print()
+        print(folded(line))
+    print()
 
 
-def ladder_table(report: RegistryReport) -> Table:
-    """A row for each kernel: the line in the source, then its 0-based index in PTX, header and loader."""
-    from rich import box
-    from rich.table import Table
+def ladder_table(report: RegistryReport) -> dict[str, Any]:
+    """A row for each kernel: the line in the source, then its 0-based index in PTX, header and loader.
 
-    given = report.input
-    loader = given.loader
-    table = Table(box=box.SIMPLE)
-    table.add_column("kernel", no_wrap=True)
-    for column in ("source", "PTX", "header", "loader"):
-        table.add_column(column, justify="right")
-    table.add_column("counted", justify="center")
-    table.add_column("loads", justify="center")
-    notes = any(row.note for row in report.rows)
-    if notes:
-        table.add_column("note")
-    for row in report.rows:
-        cells = _cells(row, loader is not None)
-        table.add_row(*cells, *([_plain(row.note)] if notes else []))
-    return table
+    As `title`, `columns` and `rows` of text, which is what report formats take.
+    """
+    columns = ["kernel", "source", "PTX", "header", "loader", "counted", "loads"]
+    rows = [_cells(row, report.input.loader is not None) for row in report.rows]
+    if any(row.note for row in report.rows):
+        columns.append("note")
+        rows = [[*cells, row.note] for cells, row in zip(rows, report.rows, strict=True)]
+    return {"title": _title(report), "columns": columns, "rows": rows}
 
 
 def _title(report: RegistryReport) -> str:
@@ -57,23 +45,11 @@ def _title(report: RegistryReport) -> str:
 
 
 def _cells(row: LadderRow, has_loader: bool) -> list[str]:
-    line = f"line {row.source_line}" if row.source_line is not None else _MISSING
-    indices = [_MISSING if index is None else f"{index}" for index in (row.ptx_index, row.header_index)]
+    line = f"line {row.source_line}" if row.source_line is not None else "-"
+    indices = ["-" if index is None else str(index) for index in (row.ptx_index, row.header_index, row.loader_index)]
     if not has_loader:
-        return [_plain(row.kernel), line, *indices, "", "", ""]
-    loader = _MISSING if row.loader_index is None else f"{row.loader_index}"
-    return [_plain(row.kernel), line, *indices, loader, _yes(row.counted), _yes(row.loads)]
-
-
-def _yes(value: bool) -> str:
-    return "[green]yes[/]" if value else "[bold red]no[/]"
-
-
-def _plain(text: str) -> str:
-    """Text that rich must not read as markup."""
-    from rich.markup import escape
-
-    return escape(text)
+        return [row.kernel, line, *indices[:2], "", "", ""]
+    return [row.kernel, line, *indices, "yes" if row.counted else "no", "yes" if row.loads else "no"]
 
 
 def simulation_lines(report: RegistryReport) -> list[str]:
@@ -86,11 +62,12 @@ def simulation_lines(report: RegistryReport) -> list[str]:
     name = loader.names[index] if index is not None and index < len(loader.names) else None
     stop = f"{loader.array}[{index}] ({name})" if name else f"{loader.array}[{index}], past its last name"
     told = {
-        "loaded": f"the loader takes all {loaded} names it counts",
+        "loaded": f"the loader takes all {plural(loaded, 'name')} it counts",
         "compile": "the loader does not compile, so nothing loads",
         "refused": "the loader refuses its own lists, so nothing loads",
-        "stopped": f"the loader takes {loaded} names and stops at {stop}",
-        "undefined": f"the loader takes {loaded} names and reads past the end of {loader.array}: undefined behaviour",
+        "stopped": f"the loader takes {plural(loaded, 'name')} and stops at {stop}",
+        "undefined": f"the loader takes {plural(loaded, 'name')} and reads past the end of {loader.array}:"
+        " undefined behaviour",
     }[simulation.when]
     lines = [told]
     if inert:

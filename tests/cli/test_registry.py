@@ -144,7 +144,7 @@ def test_each_module_has_its_ladder_and_a_missing_loader_is_no_pass(two: Path, r
     for module in ("one", "two", "three"):
         assert f"{module}.cu -> ptx.h: PTX_{module.upper()}" in ran.out
     assert "skipped: registry of three: the settings name no loader" in ran.out
-    assert ran.out.rstrip().endswith("three: 1 kernels, no loader checked; 1 skipped")
+    assert ran.out.rstrip().endswith("three: 1 kernel, no loader checked; 1 skipped")
 
 
 def test_two_modules_of_one_loader_are_fixed_in_one_write(two: Path, run: Run) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from ssmtool.findings import Finding, Outcome, Severity, Skip, Verdict
+from ssmtool.wording import plural
 
 REPLACEMENT = "\ufffd"
 # A name read with surrogateescape holds lone surrogates, which no UTF-8 encoder writes.
@@ -49,12 +50,8 @@ def verdict_word(outcome: Outcome) -> str:
 def summary(outcome: Outcome) -> str:
     """`1 error, 0 warnings, 2 notes, 1 check skipped`."""
     counts = [
-        _count(sum(finding.severity is severity for finding in outcome.findings), severity.value)
+        plural(sum(finding.severity is severity for finding in outcome.findings), severity.value)
         for severity in Severity
     ]
     skipped = len(outcome.skips) + len(outcome.required_skips)
-    return ", ".join((*counts, f"{_count(skipped, 'check')} skipped"))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return ", ".join((*counts, f"{plural(skipped, 'check')} skipped"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ssmtool.report.wording import capped, folded, plural
+from ssmtool.wording import capped, folded, plural
 
 
 def test_one_is_singular_and_none_is_plural() -> None:
