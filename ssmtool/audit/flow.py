@@ -8,6 +8,7 @@ from ssmtool.ptx import isa
 from ssmtool.ptx.cfg import Block, ControlFlowGraph
 from ssmtool.ptx.function import Function
 from ssmtool.ptx.instruction import Instruction
+from ssmtool.ptx.modifiers import problem
 from ssmtool.ptx.operands import Group, Immediate, Operand, Register
 
 # Where a return leads: no block has this number.
@@ -18,7 +19,8 @@ EXIT = -1
 class Step:
     """One instruction. `results` are the operands it writes.
 
-    An instruction that the table does not hold may write any register it mentions, so `written` then names them all.
+    An instruction that is not known, or that has a modifier which is not, may write any register it mentions: `written`
+    then names them all, and `results` is empty, for nobody knows what comes out.
     """
 
     instruction: Instruction
@@ -32,19 +34,21 @@ class Step:
 def decode(instruction: Instruction) -> Step:
     """The step of an instruction. Raises PtxSyntaxError when its operands cannot be read."""
     operands = instruction.operands
-    info = isa.info(instruction.opcode.text)
+    text = instruction.opcode.text
+    info = isa.info(text)
+    known = info is not None and problem(text) is None
     guard = instruction.predicate
     if instruction.base == "call":
         count = 1 if len(operands) > 1 and isinstance(operands[0], Group) else 0
     else:
-        count = info.destinations if info else 0
+        count = info.destinations if info and known else 0
     return Step(
         instruction,
         guard.register if guard else None,
         guard.negated if guard else False,
         operands[:count],
         operands[count:],
-        isa.defs(instruction) if info else isa.uses(instruction),
+        isa.defs(instruction) if known else isa.defs(instruction) | isa.uses(instruction),
     )
 
 

@@ -81,7 +81,8 @@ def _unknown(each: Input) -> list[Finding]:
         Finding(
             rule="audit/unknown-ptx",
             severity=Severity.WARNING,
-            message=f"not known to ssmtool, kept as it is: {' '.join(unknown.text.split())[:80]}",
+            message=f"not known to ssmtool, kept as it is: {' '.join(unknown.text.split())[:80]}"
+            + (f" ({unknown.why})" if unknown.why else ""),
             path=each.name,
             line=each.place(unknown.line, unknown.column)[0],
             column=each.place(unknown.line, unknown.column)[1],

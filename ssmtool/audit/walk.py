@@ -100,7 +100,7 @@ class _Machine(Machine):
         instruction = step.instruction
         sources = [self.value(source, instruction.type, known) for source in step.sources]
         made_up = {value >> _BUFFER_SHIFT for value in sources if value is not None and self._made_up(value)}
-        if instruction.base == "cvta" and isinstance(step.results[0], Register):
+        if instruction.base == "cvta" and step.results and isinstance(step.results[0], Register):
             return {step.results[0]: sources[0]}
         if made_up:
             # Two buffers against each other, a buffer against NULL, the low bits of an address: all made up.

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from ssmtool.ptx import isa
+from ssmtool.ptx import isa, modifiers
 from ssmtool.ptx.body import FUNCTION, scan_body
 from ssmtool.ptx.declarations import LINKAGE, SPACES, Variable, parse_declaration
 from ssmtool.ptx.errors import PtxSyntaxError
@@ -28,14 +28,15 @@ _STOP = re.compile(r"[;\n{]")
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Something the front end does not know and keeps as it is: a directive, or an instruction's opcode.
+    """Something the front end does not know and keeps as it is: a directive, or an instruction's opcode or modifier.
 
-    `text` is verbatim, without the `;` that ends it.
+    `text` is verbatim, without the `;` that ends it; `why` says what of a known instruction is not known.
     """
 
     line: int
     column: int
     text: str
+    why: str | None = None
 
 
 class Module:
@@ -277,18 +278,22 @@ class Module:
         self._report(start, end)
         return end
 
-    def _report(self, start: int, end: int) -> None:
+    def _report(self, start: int, end: int, why: str | None = None) -> None:
         line, column = self.source.position(start)
-        self.unknown.append(Unknown(line, column, self.source.text[start:end].rstrip("; \t\r\n")))
+        self.unknown.append(Unknown(line, column, self.source.text[start:end].rstrip("; \t\r\n"), why))
 
     def _unknown_instructions(self) -> None:
-        strange = {opcode for opcode in self._opcodes if isa.info(opcode) is None}
+        strange = {
+            opcode: modifiers.problem(opcode)
+            for opcode in self._opcodes
+            if isa.info(opcode) is None or modifiers.problem(opcode)
+        }
         if not strange:
             return
         for function in self.functions:
             for index, opcode in enumerate(function.opcodes):
                 if opcode in strange:
-                    self._report(*function.instructions[index].span)
+                    self._report(*function.instructions[index].span, strange[opcode])
 
 
 def parse(text: str | bytes, path: str | None = None) -> Module:

@@ -154,3 +154,18 @@ def test_two_halves_of_a_packed_word() -> None:
         "setp.eq.s32 %p1, %r6, 4;\n@%p1 bra L;\nst.local.u32 [%rd1], %r2;\nL:\n"
     )
     assert dead(*run(body, "k.n=4")) == {"st.local.u32"}
+
+
+def test_a_modifier_nobody_knows_makes_the_result_unknown() -> None:
+    """`add.frob` is no `add`: what comes out of it must not decide a branch."""
+    from ssmtool.audit.flow import Flow
+    from ssmtool.ptx import parse
+
+    text = """.version 7.4
+.target sm_37
+.address_size 64
+.entry k() { .reg .pred %p<2>; .reg .b32 %r<4>;
+mov.u32 %r1, 1; add.u32 %r2, %r1, 1; setp.eq.s32 %p1, %r2, 2; @%p1 bra E; trap; E: ret; }
+"""
+    assert len(propagate(Flow(parse(text).entries[0])).live) == 2
+    assert len(propagate(Flow(parse(text.replace("add.u32", "add.frob.u32")).entries[0])).live) == 3
