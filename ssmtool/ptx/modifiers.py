@@ -2,7 +2,7 @@
 
 From the syntax box of each instruction in the PTX ISA manual (to 9.1). A row is the instruction as `isa_table` names it
 (several that are alike in one row), then a colon and its words. Types are not in the rows: any type the front end knows
-(`TYPE_BITS`) passes, and one there must be, but for the `_UNTYPED`. A word `a::b` stands in the rows as it is written.
+(`TYPE_BITS`) passes. A word `a::b` stands in the rows as it is written.
 
 Only instructions in these rows are checked. Textures, surfaces, matrices, asynchronous copies, `mbarrier`, `multimem`,
 fences and clusters gain words with nearly every release: there a new word passes unseen.
@@ -28,7 +28,8 @@ _GROUPS = {
     "VIDEO": "sat add min max shr7 shr15 po clamp wrap",
 }
 
-_ROWS = """
+# Those that always have a type, then those that have a form without.
+_TYPED = """
 add sub: ROUND ftz sat cc
 addc subc: cc
 mul: hi lo wide ROUND ftz sat
@@ -55,12 +56,20 @@ slct: ftz
 cvt: ROUND rna rs rni rzi rmi rpi ftz sat satfinite relu scaled::n2::ue8m0
 cvt.pack: pack sat
 cvta: to SPACE
-isspacep: SPACE
 ld: weak volatile relaxed acquire mmio SCOPE SPACE ca cg cs lu cv nc VECTOR CACHED unified
 ldu: global VECTOR
 st: weak volatile relaxed release mmio SCOPE SPACE wb cg cs wt VECTOR CACHED
 atom red: relaxed acquire release acq_rel SCOPE global shared shared::cta shared::cluster BOOL cas exch add inc dec min
   max noftz VECTOR L2::cache_hint
+redux: sync add min max BOOL abs NaN
+shfl: sync up down bfly idx
+vadd vsub vabsdiff vmin vmax vshl vshr vmad: VIDEO
+vset: COMPARE add min max
+vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4: sat add
+vset2 vset4: COMPARE add
+"""
+_UNTYPED = """
+isspacep: SPACE
 membar: cta gl sys proxy alias
 bar: sync arrive cta
 bar.red bar.cta.red: red cta popc and or
@@ -70,9 +79,7 @@ barrier.red barrier.cta.red: red cta popc and or aligned
 vote: sync all any uni ballot
 match: sync all any
 activemask:
-redux: sync add min max BOOL abs NaN
 elect: sync
-shfl: sync up down bfly idx
 bra ret: uni
 brx: idx uni
 exit trap brkpt:
@@ -80,24 +87,13 @@ call: uni
 nanosleep:
 pmevent: mask
 setmaxnreg: inc dec sync aligned
-vadd vsub vabsdiff vmin vmax vshl vshr vmad: VIDEO
-vset: COMPARE add min max
-vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4: sat add
-vset2 vset4: COMPARE add
 """
-
-# Those that have a form without a type.
-_UNTYPED = frozenset(
-    ["isspacep", "membar", "bar", "bar.red", "bar.cta.red", "bar.warp", "barrier", "barrier.red", "barrier.cta.red"]
-    + ["vote", "match", "activemask", "elect", "bra", "ret", "brx", "exit", "trap", "brkpt", "call", "nanosleep"]
-    + ["pmevent", "setmaxnreg"]
-)
 
 
 @cache
-def _table() -> dict[str, frozenset[str]]:
+def _table(rows: str) -> dict[str, frozenset[str]]:
     table = {}
-    for row in _ROWS.replace("\n  ", " ").split("\n"):
+    for row in rows.replace("\n  ", " ").split("\n"):
         names, colon, words = row.partition(":")
         if colon:
             allowed = frozenset(
@@ -109,7 +105,7 @@ def _table() -> dict[str, frozenset[str]]:
 
 def checked_instructions() -> frozenset[str]:
     """Names of the instructions whose modifiers are checked."""
-    return frozenset(_table())
+    return frozenset(_table(_TYPED) | _table(_UNTYPED))
 
 
 @lru_cache(maxsize=65536)
@@ -118,13 +114,14 @@ def problem(opcode: str) -> str | None:
     found = isa.info(opcode)
     if found is None:
         return None
-    allowed = _table().get(found.name)
+    typed = _table(_TYPED).get(found.name)
+    allowed = _table(_UNTYPED).get(found.name) if typed is None else typed
     if allowed is None:
         return None
     words = opcode.split(".")[1:]
     strange = [word for word in words if word not in TYPE_BITS and word not in allowed]
     if strange:
         return f"{found.name} has no modifier .{strange[0]}"
-    if found.name not in _UNTYPED and not any(word in TYPE_BITS for word in words):
+    if typed is not None and not any(word in TYPE_BITS for word in words):
         return f"{found.name} has no type"
     return None
