@@ -5,8 +5,9 @@ the rest, and what the text does not decide is said to be undecided.
 """
 
 from ssmtool.csource.counts import Count
+from ssmtool.csource.elements import NameEntry
 from ssmtool.csource.kernels import KernelSource, Parameter, SourceKernel, find_kernels, read_kernels
-from ssmtool.csource.names import NameArray, NameEntry, find_name_array
+from ssmtool.csource.names import NameArray, find_name_array
 from ssmtool.csource.preprocess import defines_from_flags
 
 __all__ = [

@@ -1,36 +1,46 @@
 """Integer expressions of a loader: the count handed to the loading call, the declared size of an array.
 
-An expression is a number, or `length of the array * scale + offset` when it is written with `sizeof` or a counting
-macro: such a count follows the array by itself and needs no edit.
+An expression is valued as C does, over the macros, enumerators and constants of the file and of the project's headers
+that it includes. One that changes with the length of the array, `sizeof names / sizeof *names` or a counting macro,
+follows the array by itself and needs no edit.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from ssmtool.csource.conditions import parse_integer
-from ssmtool.csource.grammar import Tree, parse
-from ssmtool.csource.preprocess import View
+from ssmtool.csource.conditions import Reader, Value, parse_integer
+from ssmtool.csource.macros import UndecidableError, expand, is_word, tokens_of
+from ssmtool.csource.scope import Scope
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-# Macros and functions that mean "number of elements" wherever they are met, defined in this file or not.
+# Macros and functions that mean "number of elements" wherever they are met, if neither file nor headers define them.
 _LENGTH_CALLS = re.compile(
-    r"(?i)_*(array_?(size|len|length|count|elems)|count_?of|n_?elem(s|ents)?|g_n_elements|std::size|dim_?of)"
+    r"(?i)_*(array_?(size|len|length|count|elems)|count_?of|n_?elem(s|ents)?|g_n_elements|std::s?size|dim_?of)"
 )
 _DECIMAL = re.compile(r"[1-9][0-9]*|0")
+# Integer types, by the words they are made of -> bits, None where platforms differ.
+_SIGNED = {"int", "signed", "long", "short", "int64_t", "int32_t", "ssize_t", "ptrdiff_t", "intptr_t"}
+_UNSIGNED = {"unsigned", "size_t", "uint", "uint32_t", "uint64_t", "uintptr_t", "CUdeviceptr"}
+_NARROW = {"char": 7, "int8_t": 7, "uint8_t": 8, "short": 15, "int16_t": 15, "uint16_t": 16}
+_WORDS = _SIGNED | _UNSIGNED | _NARROW.keys() | {"const", "volatile", "std", "::", "bool", "_Bool", "auto"}
+_CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast"})
+_STARTS_OPERAND = re.compile(r"[\w(~!'\"]")
 
 
 class Count(msgspec.Struct, frozen=True):
     """One integer expression.
 
     `kind`: `literal` (a decimal number, `start`:`end` its digits in bytes), `length` (follows the array: `sizeof` and
-    the like), `macro` (a name with a fixed value, defined on `defined_line`), `expression` (another fixed value),
-    `unknown` (cannot be told). `value` is the number, for `length` as the array now stands.
+    the like), `macro` (a name with a fixed value, defined on `defined_line`, of `defined_path` if that is another
+    file), `expression` (another fixed value), `unknown` (cannot be told). `value` is the number, for `length` as the
+    array now stands.
     """
 
     kind: Literal["literal", "length", "macro", "expression", "unknown"]
@@ -40,40 +50,48 @@ class Count(msgspec.Struct, frozen=True):
     start: int
     end: int
     defined_line: int | None = None
+    defined_path: str | None = None
 
 
-class _Value(msgspec.Struct, frozen=True):
-    """scale * length + offset."""
+class Shape(msgspec.Struct, frozen=True):
+    """The array that `sizeof` may be asked of: `length` with its terminator; `pointers`: elements are pointers."""
 
-    scale: int
-    offset: int
-
-
-class _UnknownError(Exception):
-    """The expression cannot be told from this file."""
+    name: str
+    length: int
+    pointers: bool
 
 
-def read_count(node: Node, *, array: str, length: int, view: View, tree: Tree) -> Count:
-    """The value of an expression; `length` is the true length of `array`, terminator included."""
-    code = view.code
-    text = re.sub(r"\s+", " ", code[node.start_byte : node.end_byte])
-    line = view.masked.line(node.start_byte)
-    core = _bare(node)
-    if core.type == "number_literal":
-        digits = _DECIMAL.match(code[core.start_byte : core.end_byte])
-        value = parse_integer(code[core.start_byte : core.end_byte])
-        if value is not None and digits and str(value) == digits[0]:
-            return Count("literal", text, value, line, core.start_byte, core.start_byte + len(digits[0]))
+def read_count(node: Node, *, shape: Shape, scope: Scope) -> Count:
+    """The value of an expression in the file of `scope`."""
+    code = scope.view.code
+    whole = code[node.start_byte : node.end_byte]
+    text = re.sub(r"\s+", " ", whole)
+    line = scope.view.masked.line(node.start_byte)
     span = node.start_byte, node.end_byte
-    try:
-        result = _Reader(array, view, tree).read(node, code, 0)
-    except (_UnknownError, RecursionError):
+    value = value_of(whole, node.start_byte, shape, scope)
+    if value is None:
         return Count("unknown", text, None, line, *span)
-    total = result.scale * length + result.offset
-    defined = _definition_line(core, code, view, tree) if core.type == "identifier" else None
-    if result.scale:
-        return Count("length", text, total, line, *span, defined)
-    return Count("expression" if defined is None else "macro", text, total, line, *span, defined)
+    core = _bare(node)
+    written = code[core.start_byte : core.end_byte]
+    if core.type == "number_literal":
+        digits = _DECIMAL.match(written)
+        if digits and parse_integer(written) == int(digits[0]) == value:
+            return Count("literal", text, value, line, core.start_byte, core.start_byte + len(digits[0]))
+    defined = scope.definition(written, node.start_byte) if core.type == "identifier" else None
+    place = defined or (None, None)
+    longer = msgspec.structs.replace(shape, length=shape.length + 1)
+    if value_of(whole, node.start_byte, longer, scope) != value:
+        return Count("length", text, value, line, *span, *place)
+    return Count("expression" if defined is None else "macro", text, value, line, *span, *place)
+
+
+def value_of(text: str, before: int, shape: Shape, scope: Scope) -> int | None:
+    """The value of an expression that stands at offset `before`; None when it cannot be told."""
+    try:
+        value = _Expression(text, before, shape, scope, 0).whole()
+    except (UndecidableError, RecursionError):
+        return None
+    return None if value is None or value.sizes else value.number
 
 
 def _bare(node: Node) -> Node:
@@ -87,162 +105,168 @@ def _bare(node: Node) -> Node:
             return node
 
 
-def _definition_line(node: Node, code: str, view: View, tree: Tree) -> int | None:
-    name = code[node.start_byte : node.end_byte]
-    macro = view.macro(name)
-    if macro:
-        return macro.line
-    for found in tree.find("enumerator", "init_declarator"):
-        declared = found.child_by_field_name("name") or found.child_by_field_name("declarator")
-        if declared is not None and code[declared.start_byte : declared.end_byte].split("[")[0].strip() == name:
-            return view.masked.line(declared.start_byte)
-    return None
+class _Expression(Reader):
+    """C's integer expressions. Every number is one that an `int` of any platform holds."""
 
+    bits = 31
 
-class _Reader:
-    """Evaluates expressions over the file's macros, enumerators and constants."""
-
-    def __init__(self, array: str, view: View, tree: Tree) -> None:
-        self._array = array
-        self._view = view
-        self._tree = tree
-
-    def read(self, node: Node, code: str, depth: int) -> _Value:
+    def __init__(self, text: str, before: int, shape: Shape, scope: Scope, depth: int) -> None:
         if depth > 20:
-            raise _UnknownError
-        node = _bare(node)
-        text = code[node.start_byte : node.end_byte]
-        if node.type == "number_literal":
-            value = parse_integer(text)
-            if value is None:
-                raise _UnknownError
-            return _Value(0, value)
-        if node.type == "identifier":
-            return self._name(text, depth)
-        if node.type == "call_expression":
-            return self._call(node, code, depth)
-        if node.type == "binary_expression":
-            return self._binary(node, code, depth)
-        raise _UnknownError
+            raise UndecidableError
+        super().__init__(expand(tokens_of(text), lambda name: scope.macro(name, before)))
+        self._before = before
+        self._shape = shape
+        self._scope = scope
+        self._depth_of_names = depth
 
-    def _binary(self, node: Node, code: str, depth: int) -> _Value:
-        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
-        operator = node.child_by_field_name("operator")
-        if left is None or right is None or operator is None:
-            raise _UnknownError
-        if operator.type == "/" and self._is_array(_sizeof(left, code)) and self._is_element(_sizeof(right, code)):
-            return _Value(1, 0)
-        a, b = self.read(left, code, depth + 1), self.read(right, code, depth + 1)
-        if operator.type == "+":
-            return _Value(a.scale + b.scale, a.offset + b.offset)
-        if operator.type == "-":
-            return _Value(a.scale - b.scale, a.offset - b.offset)
-        if operator.type == "*" and not a.scale and not b.scale:
-            return _Value(0, a.offset * b.offset)
-        raise _UnknownError
+    def primary(self) -> Value | None:
+        if self.peek() == "(" and (inside := self._type_in_parentheses()) is not None:
+            self.at += len(inside) + 2
+            return _cast(inside, self.unary())
+        return self.name(self.next()) if self.peek() == "sizeof" else super().primary()
 
-    def _is_array(self, operand: str | None) -> bool:
-        return operand == self._array
+    def name(self, token: str) -> Value | None:
+        if not is_word(token):
+            raise UndecidableError
+        if token == "sizeof":
+            return self._sizeof()
+        if token in _CASTS:
+            self.expect("<")
+            kind = self._until(">")
+            self.expect("(")
+            return _cast(kind, self._closed())
+        while self.peek() == "::" and is_word(self.peek(1)):
+            token += self.next() + self.next()
+        if token.removeprefix("std::") in _WORDS and self.peek() in ("(", "{"):
+            return _cast([token.removeprefix("std::")], self._closed(self.next()))
+        if token == self._shape.name and self.peek() == "." and self.peek(1) in ("size", "max_size"):
+            for expected in (".", self.peek(1), "(", ")"):
+                self.expect(expected)
+            return Value(self._shape.length, unsigned=True)
+        if self.peek() == "(":
+            self.next()
+            argument = self._until(")")
+            known = self._scope.is_macro(token)
+            if not known and _unwrapped(argument) == [self._shape.name] and _LENGTH_CALLS.fullmatch(token):
+                return Value(self._shape.length, unsigned=True)
+            raise UndecidableError
+        return self._named(token)
 
-    def _is_element(self, operand: str | None) -> bool:
-        """`names[0]`, `*names`, or the element's type, which is a pointer whatever its qualifiers."""
-        if operand is None:
-            return False
-        flat = operand.replace(" ", "")
-        return flat in (f"{self._array}[0]", f"*{self._array}", f"*({self._array})", f"0[{self._array}]") or bool(
-            re.fullmatch(r"(const)?char(const)?\*(const)?|void\*", flat)
-        )
+    def _closed(self, opening: str = "(") -> Value | None:
+        value = self.ternary()
+        self.expect(")" if opening == "(" else "}")
+        return value
 
-    def _call(self, node: Node, code: str, depth: int) -> _Value:
-        """`ARRAY_SIZE(names)`: by its definition when the file has it, by its name when not."""
-        function = node.child_by_field_name("function")
-        arguments = node.child_by_field_name("arguments")
-        if function is None or arguments is None or len(arguments.named_children) != 1:
-            raise _UnknownError
-        name = code[function.start_byte : function.end_byte]
-        argument = _bare(arguments.named_children[0])
-        given = code[argument.start_byte : argument.end_byte]
-        macro = self._view.macro(name)
-        if macro and macro.parameters is not None and len(macro.parameters) == 1:
-            body = re.sub(rf"\b{re.escape(macro.parameters[0])}\b", lambda _: given, macro.body)
-            return self._text(body, depth)
-        if given == self._array and _LENGTH_CALLS.fullmatch(name.replace(" ", "")):
-            return _Value(1, 0)
-        raise _UnknownError
+    def _named(self, token: str) -> Value | None:
+        """An enumerator or a constant."""
+        found = self._scope.constant(token)
+        if found is None:
+            return None
+        value: Value | None = Value(0)
+        if found.initial is not None:
+            depth = self._depth_of_names + 1
+            value = _Expression(found.initial, found.before, self._shape, self._scope, depth).whole()
+        if value is None:
+            return None
+        value = self.checked(value.number + found.step, value.unsigned, value.sizes)
+        return _cast(found.type, value) if found.type else value
 
-    def _name(self, name: str, depth: int) -> _Value:
-        if name in self._view.macros:
-            macro = self._view.macro(name)
-            if macro is None or macro.parameters is not None:
-                raise _UnknownError
-            if any(group.active is None and group.start <= macro.offset < group.end for group in self._view.groups):
-                raise _UnknownError
-            return self._text(macro.body, depth)
-        code = self._view.code
-        for node in self._tree.find("enumerator_list", "init_declarator"):
-            if node.type == "enumerator_list":
-                value = self._enumerator(node, name, code, depth)
-                if value is not None:
-                    return value
-            if node.type == "init_declarator" and self._declares_constant(node, name, code):
-                initial = node.child_by_field_name("value")
-                if initial is not None:
-                    return self.read(initial, code, depth + 1)
-        raise _UnknownError
+    def _type_in_parentheses(self) -> list[str] | None:
+        """The tokens of a cast's type, when the parenthesis ahead is one."""
+        depth, at = 0, self.at
+        while at < len(self.tokens):
+            depth += (self.tokens[at] == "(") - (self.tokens[at] == ")")
+            at += 1
+            if depth == 0:
+                break
+        inside = list(self.tokens[self.at + 1 : at - 1])
+        if not inside or "(" in inside or not all(is_word(token) or token == "::" for token in inside):
+            return None
+        if all(token in _WORDS or token.endswith("_t") for token in inside) or len(inside) > 1:
+            return inside
+        # `(x) y` is no expression, so `(T) 3` is a cast; `(T) - 3` may be either.
+        follows = self.tokens[at] if at < len(self.tokens) else ""
+        return inside if _STARTS_OPERAND.match(follows) and not self._scope.is_value(inside[0]) else None
 
-    def _declares_constant(self, node: Node, name: str, code: str) -> bool:
-        declarator = node.child_by_field_name("declarator")
-        if declarator is None or declarator.type != "identifier" or node.parent is None:
-            return False
-        head = code[node.parent.start_byte : node.start_byte]
-        return code[declarator.start_byte : declarator.end_byte] == name and bool(
-            re.search(r"\b(const|constexpr)\b", head)
-        )
+    def _until(self, closing: str) -> list[str]:
+        """The tokens up to a closing token, which is taken too."""
+        depth = 0
+        taken: list[str] = []
+        while True:
+            token = self.next()
+            if token == closing and depth == 0:
+                return taken
+            depth += (token in "([{") - (token in ")]}")
+            taken.append(token)
 
-    def _enumerator(self, node: Node, name: str, code: str, depth: int) -> _Value | None:
-        following = _Value(0, 0)
-        for child in node.named_children:
-            if child.type != "enumerator":
-                # A macro or an #if inside the enum: what follows it cannot be counted.
-                return None
-            declared = child.child_by_field_name("name")
-            initial = child.child_by_field_name("value")
-            current = self.read(initial, code, depth + 1) if initial is not None else following
-            if declared is not None and code[declared.start_byte : declared.end_byte] == name:
-                return current
-            following = _Value(current.scale, current.offset + 1)
+    def _sizeof(self) -> Value:
+        """`sizeof` of the array, of its element, or of a pointer where its elements are pointers."""
+        operand: list[str] = []
+        if self.peek() == "(":
+            self.next()
+            operand = self._until(")")
+            if not _is_pointer_type(operand):
+                # The brackets bind first: `sizeof(names)[0]` is the size of an element.
+                operand = ["(", *operand, ")"]
+                while self.peek() == "[":
+                    operand += [self.next(), *self._until("]"), "]"]
+        else:
+            while self.peek() in ("*", "&"):
+                operand.append(self.next())
+            operand += [self.next()]
+            if operand[-1] == "(":
+                operand += [*self._until(")"), ")"]
+            while self.peek() == "[":
+                operand += [self.next(), *self._until("]"), "]"]
+        operand = _unwrapped(operand)
+        name = self._shape.name
+        if operand == [name]:
+            return Value(self._shape.length, unsigned=True, sizes=1)
+        flat = "".join(operand).replace(f"({name})", name)
+        if re.fullmatch(rf"{re.escape(name)}\[[0-9]+\]|\*{re.escape(name)}|[0-9]+\[{re.escape(name)}\]", flat):
+            return Value(1, unsigned=True, sizes=1)
+        if self._shape.pointers and _is_pointer_type(operand):
+            return Value(1, unsigned=True, sizes=1)
+        if operand in (["char"], ["signed", "char"], ["unsigned", "char"]):
+            return Value(1, unsigned=True)
+        raise UndecidableError
+
+
+def _is_pointer_type(tokens: Sequence[str]) -> bool:
+    rest = [token for token in tokens if token not in ("const", "volatile")]
+    return len(rest) > 1 and rest[-1] == "*" and all(is_word(token) or token in ("*", "::") for token in rest)
+
+
+def _unwrapped(tokens: list[str]) -> list[str]:
+    """Tokens without the parentheses around all of them."""
+    while len(tokens) > 2 and tokens[0] == "(" and tokens[-1] == ")":
+        depth = 0
+        for index, token in enumerate(tokens):
+            depth += (token == "(") - (token == ")")
+            if depth == 0 and index < len(tokens) - 1:
+                return tokens
+        tokens = tokens[1:-1]
+    return tokens
+
+
+def _cast(words: Sequence[str], value: Value | None) -> Value | None:
+    """A value as another type, where that type holds it. Raises UndecidableError where it may not."""
+    if value is None:
         return None
-
-    def _text(self, body: str, depth: int) -> _Value:
-        """An expression that stands in a macro's body."""
-        prefix = "int x = "
-        code = f"{prefix}{body};"
-        tree = parse(code, "macro.c")
-        declarator = next(iter(tree.find("init_declarator")), None)
-        value = declarator.child_by_field_name("value") if declarator is not None else None
-        if value is None or tree.root.has_error:
-            raise _UnknownError
-        return self.read(value, code, depth + 1)
-
-
-def _sizeof(node: Node, code: str) -> str | None:
-    """What `sizeof` is applied to, without its parentheses; None for another expression."""
-    node = _bare(node)
-    text = re.sub(r"\s+", " ", code[node.start_byte : node.end_byte])
-    # The grammar takes `sizeof(names)[0]` for a subscript of a sizeof; C means the other way round.
-    if node.type not in ("sizeof_expression", "subscript_expression") or not re.match(r"sizeof\b", text):
-        return None
-    operand = text.removeprefix("sizeof").strip()
-    while operand.startswith("(") and operand.endswith(")") and _wraps(operand):
-        operand = operand[1:-1].strip()
-    return re.sub(r"^\((\w+)\)\[0\]$", r"\1[0]", operand)
-
-
-def _wraps(text: str) -> bool:
-    """Whether the first parenthesis closes with the last."""
-    depth = 0
-    for index, character in enumerate(text):
-        depth += {"(": 1, ")": -1}.get(character, 0)
-        if depth == 0:
-            return index == len(text) - 1
-    return False
+    kinds = [word for word in words if word not in ("const", "volatile", "static", "constexpr", "inline", "std", "::")]
+    if value.sizes and not set(kinds) <= _SIGNED | _UNSIGNED:
+        raise UndecidableError
+    if kinds in (["bool"], ["_Bool"]):
+        return Value(int(bool(value.number)))
+    if kinds == ["auto"]:
+        return value
+    bits = min((_NARROW.get(word, 31) for word in kinds), default=31)
+    unsigned = any(word in _UNSIGNED for word in kinds)
+    if not all(word in _WORDS for word in kinds):
+        # A type of another header: every integer type holds these, and as the strictest of them it is unsigned.
+        bits, unsigned = 7, True
+    if value.number < 0 and (unsigned or bits in (7, 8, 16)):
+        raise UndecidableError
+    if abs(value.number) >= 1 << bits:
+        raise UndecidableError
+    return Value(value.number, unsigned, value.sizes)

@@ -8,114 +8,172 @@ from __future__ import annotations
 
 import re
 
-from ssmtool.csource.preprocess import Macro, View
+from ssmtool.csource.macros import Macro
+from ssmtool.csource.mask import Lines
+from ssmtool.csource.preprocess import View
+from ssmtool.errors import SsmtoolError
 
-_WORD = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|[A-Za-z_]\w*', re.DOTALL)
+# An open quote takes its line, as it does in `mask`, so that no quote is looked at twice.
+_WORD = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|\'[^\'\\\n]*(?:\\.[^\'\\\n]*)*\'?|[A-Za-z_]\w*', re.DOTALL)
+_BRACKET = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|[()\[\]{},]', re.DOTALL)
+_OPEN = re.compile(r"\s*\(")
 _SEED = re.compile(r"\b(?:__global__|__launch_bounds__|extern)\b")
-_ROUNDS = 8
-_LIMIT = 4_000_000
+_ROUNDS = 64
+_GROWTH = 4_000_000
+# Keeps a macro's own name in its body from being expanded again; no source has this character.
+_PAINT = "\0"
 
 
 def expand_kernel_macros(view: View) -> tuple[str, frozenset[int]]:
-    """The code with its kernel-making macros expanded, and the 1-based lines an expansion touched."""
+    """The code with its kernel-making macros expanded, and the 1-based lines an expansion touched.
+
+    Raises SsmtoolError, with the macro's name, when the expansion grows past all bounds or does not come to an end.
+    """
     names = _kernel_macros(view)
     code = view.code
     touched: set[int] = set()
     for _ in range(_ROUNDS if names else 0):
-        expanded = _expand_once(code, view, names, touched)
-        if expanded == code or len(expanded) > _LIMIT:
+        expanded = _Round(code, view, names, touched).run()
+        if expanded == code:
             break
         code = expanded
-    return code, frozenset(touched)
+    else:
+        if names:
+            _Round(code, view, names, touched, last=True).run()
+    return code.replace(_PAINT, ""), frozenset(touched)
 
 
 def _kernel_macros(view: View) -> frozenset[str]:
     """Names whose body mentions a seed word, or another such name, however far down."""
-    names: set[str] = set()
-    grew = True
-    while grew:
-        grew = False
-        for name, macros in view.macros.items():
-            if name in names:
+    users: dict[str, list[str]] = {}
+    names: list[str] = []
+    for name, macros in view.macros.items():
+        body = " ".join(macro.body for macro in macros)
+        if _SEED.search(body):
+            names.append(name)
+        for word in set(_WORD.findall(body)):
+            if word in view.macros:
+                users.setdefault(word, []).append(name)
+    known = set(names)
+    while names:
+        for user in users.get(names.pop(), ()):
+            if user not in known:
+                known.add(user)
+                names.append(user)
+    return frozenset(known)
+
+
+class _Round:
+    """One pass over the code, in which every call outside another one's arguments is replaced by its body."""
+
+    def __init__(self, code: str, view: View, names: frozenset[str], touched: set[int], *, last: bool = False) -> None:
+        self._code = code
+        self._view = view
+        self._names = names
+        self._touched = touched
+        self._last = last
+        self._lines = Lines(code)
+        self._partners: dict[int, int] | None = None
+
+    def run(self) -> str:
+        code = self._code
+        pieces: list[str] = []
+        grown = 0
+        end = at = 0
+        while match := _WORD.search(code, at):
+            at = match.end()
+            if match[0] not in self._names or code.startswith(_PAINT, at):
                 continue
-            body = " ".join(macro.body for macro in macros)
-            if _SEED.search(body) or any(word in names for word in _WORD.findall(body)):
-                names.add(name)
-                grew = True
-    return frozenset(names)
-
-
-def _expand_once(code: str, view: View, names: frozenset[str], touched: set[int]) -> str:
-    pieces: list[str] = []
-    end = 0
-    at = 0
-    while match := _WORD.search(code, at):
-        at = match.end()
-        if match[0] not in names:
-            continue
-        line = code.count("\n", 0, match.start()) + 1
-        macro = _definition(view, match[0], line)
-        if macro is None:
-            continue
-        stop = match.end()
-        arguments: tuple[str, ...] = ()
-        if macro.parameters is not None:
-            call = _arguments(code, match.end())
-            if call is None:
+            line = self._lines.line(match.start())
+            macro = self._definition(match[0], line)
+            if macro is None:
                 continue
-            stop, arguments = call
-        body = _substitute(macro, arguments)
-        if body is None:
-            continue
-        newlines = code.count("\n", match.start(), stop)
-        touched.update(range(line, line + newlines + 1))
-        pieces += [code[end : match.start()], body, "\n" * newlines]
-        end = at = stop
-    pieces.append(code[end:])
-    return "".join(pieces)
+            stop = at
+            arguments: tuple[str, ...] = ()
+            if macro.parameters is not None:
+                call = self._arguments(at)
+                if call is None:
+                    continue
+                stop, arguments = call
+            body = _substitute(macro, arguments)
+            if body is None:
+                continue
+            newlines = self._lines.line(stop) - line
+            self._touched.update(range(line, line + newlines + 1))
+            grown += len(body) - (stop - match.start())
+            if self._last or len(code) + grown > len(self._view.code) + _GROWTH:
+                path, own_line = self._view.origin(line)
+                raise SsmtoolError(
+                    f"the macro {match[0]} has no end: its expansion passes "
+                    + (f"{_ROUNDS} levels" if self._last else f"{_GROWTH // 1_000_000} MB"),
+                    path=path,
+                    line=own_line,
+                )
+            pieces += [code[end : match.start()], body, "\n" * newlines]
+            end = at = stop
+        pieces.append(code[end:])
+        return "".join(pieces)
 
+    def _definition(self, name: str, line: int) -> Macro | None:
+        """The definition in force on a line; lines, because earlier expansions have moved the offsets."""
+        found = self._view.macros[name]
+        low, high = 0, len(found)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if found[middle].line <= line else (low, middle)
+        return found[low - 1] if low and not found[low - 1].removed else None
 
-def _definition(view: View, name: str, line: int) -> Macro | None:
-    """The definition in force on a line; lines, because earlier expansions have moved the offsets."""
-    above = [macro for macro in view.macros[name] if macro.line <= line]
-    return above[-1] if above else None
+    def _arguments(self, at: int) -> tuple[int, tuple[str, ...]] | None:
+        """The arguments of a call whose `(` follows `at`, and the offset after its `)`."""
+        opening = _OPEN.match(self._code, at)
+        if not opening:
+            return None
+        if self._partners is None:
+            self._partners = self._brackets()
+        close = self._partners.get(opening.end() - 1)
+        if close is None:
+            return None
+        arguments: list[str] = []
+        depth, start = 0, opening.end()
+        for match in _BRACKET.finditer(self._code, start, close):
+            if match[0] in "([{":
+                depth += 1
+            elif match[0] in ")]}":
+                depth -= 1
+            elif match[0] == "," and depth == 0:
+                arguments.append(self._code[start : match.start()].strip())
+                start = match.end()
+        arguments.append(self._code[start:close].strip())
+        return close + 1, tuple(arguments)
 
-
-def _arguments(code: str, at: int) -> tuple[int, tuple[str, ...]] | None:
-    """The arguments of a call whose `(` follows `at`, and the offset after its `)`."""
-    opening = re.compile(r"\s*\(").match(code, at)
-    if not opening:
-        return None
-    arguments: list[str] = []
-    depth, start = 1, opening.end()
-    for match in re.compile(r'"(?:[^"\\\n]|\\.)*"|[()\[\]{},]', re.DOTALL).finditer(code, start):
-        token = match[0]
-        if token in "([{":
-            depth += 1
-        elif token in ")]}":
-            depth -= 1
-            if depth == 0:
-                arguments.append(code[start : match.start()].strip())
-                return match.end(), tuple(arguments)
-        elif token == "," and depth == 1:
-            arguments.append(code[start : match.start()].strip())
-            start = match.end()
-    return None
+    def _brackets(self) -> dict[int, int]:
+        """Opening parenthesis -> the bracket that closes it."""
+        partners: dict[int, int] = {}
+        opened: list[int] = []
+        for match in _BRACKET.finditer(self._code):
+            if match[0] in "([{":
+                opened.append(match.start())
+            elif match[0] in ")]}" and opened:
+                partners[opened.pop()] = match.start()
+        return partners
 
 
 def _substitute(macro: Macro, arguments: tuple[str, ...]) -> str | None:
     """The body with its parameters replaced; None when the number of arguments does not fit."""
-    if macro.parameters is None:
-        return macro.body
-    parameters = macro.parameters
-    values = dict(zip(parameters, arguments, strict=False))
+    values: dict[str, str] = {}
+    parameters = macro.parameters or ()
     if parameters and parameters[-1] == "...":
         fixed = len(parameters) - 1
         if len(arguments) < fixed:
             return None
         values = {**dict(zip(parameters[:fixed], arguments, strict=False)), "__VA_ARGS__": ", ".join(arguments[fixed:])}
-    elif len(arguments) != len(parameters) and not (not parameters and arguments == ("",)):
+    elif parameters:
+        if len(arguments) != len(parameters):
+            return None
+        values = dict(zip(parameters, arguments, strict=True))
+    elif macro.parameters is not None and arguments != ("",):
         return None
     flat = {name: re.sub(r"\s+", " ", value) for name, value in values.items()}
+    flat.setdefault(macro.name, macro.name + _PAINT)
     body = _WORD.sub(lambda match: flat.get(match[0], match[0]), macro.body)
     return re.sub(r"\s*##\s*", "", body)

@@ -8,33 +8,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ssmtool.csource.counts import Count, read_count
+from ssmtool.csource.counts import Count, Shape, read_count
+from ssmtool.csource.elements import NameEntry, read_elements
 from ssmtool.csource.grammar import Tree, parse
-from ssmtool.csource.preprocess import View, host_environment, preprocess
+from ssmtool.csource.mask import refuse_trigraphs
+from ssmtool.csource.preprocess import Resolver, View, host_environment, preprocess
+from ssmtool.csource.scope import Scope
 from ssmtool.errors import SsmtoolError
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
-_NULL = re.compile(r"NULL|nullptr|0|\(\s*(?:const\s+)?(?:char|void)\s*(?:const\s*)?\*\s*\)\s*0")
-
-
-class NameEntry(msgspec.Struct, frozen=True):
-    """One element: its name and the span of its expression in bytes.
-
-    `pieces` are the string literals it is made of; more than one means neighbours joined, wanted or by a lost comma.
-    `macro` is the name it was written as. `condition` is the `#if` that may or may not keep it.
-    """
-
-    name: str
-    start: int
-    end: int
-    line: int
-    column: int
-    pieces: tuple[str, ...]
-    macro: str | None = None
-    condition: str | None = None
+_STRING = re.compile(r'"([^"\\\n]*(?:\\.[^"\\\n]*)*)("?)', re.DOTALL)
+# C++ containers whose braces hold the names and whose `size()` counts them.
+_CONTAINER = re.compile(r"\b(?:array|vector|initializer_list)\s*(?:<|$)")
 
 
 class HiddenName(msgspec.Struct, frozen=True):
@@ -49,9 +36,9 @@ class NameArray(msgspec.Struct, frozen=True):
     """The array and its call.
 
     `open`:`close` is the span between the braces. `declared` is the size written in the brackets, `count` the argument
-    of the call; either is None when there is none. `terminated`: the list ends in NULL, which `entries` leaves out.
-    `count_argument` is the setting it was found with. `doubts` are reasons not to edit; `buffers` are the other arrays
-    handed to the call whose size the file fixes.
+    of the call; either is None when there is none. `names` are those of `entries`. `terminated`: the list ends in NULL,
+    which `entries` leaves out. `count_argument` is the setting it was found with. `doubts` are reasons not to edit;
+    `buffers` are the other arrays handed to the call whose size the file fixes.
     """
 
     path: str
@@ -70,10 +57,7 @@ class NameArray(msgspec.Struct, frozen=True):
     buffers: tuple[tuple[str, Count], ...]
     count_argument: int | None = None
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names in order."""
-        return tuple(entry.name for entry in self.entries)
+    names: tuple[str, ...] = ()
 
     @property
     def length(self) -> int:
@@ -83,23 +67,35 @@ class NameArray(msgspec.Struct, frozen=True):
 
 
 def find_name_array(
-    data: bytes, path: Path | str, array: str, function: str | None = None, count_argument: int | None = None
+    data: bytes,
+    path: Path | str,
+    array: str,
+    function: str | None = None,
+    count_argument: int | None = None,
+    *,
+    file: Path | None = None,
+    resolve: Resolver | None = None,
 ) -> NameArray:
     """The array `array` in a C or C++ loader, and the call of `function` that takes it.
 
     `function` None means the one call that takes the array, if there is one. `count_argument` is the 0-based position
-    of the count; None means the argument after the array. Bytes that are not UTF-8 are allowed in comments.
+    of the count; None means the argument after the array. Bytes that are not UTF-8 are allowed in comments. `resolve`
+    finds headers, as seen from `file`, where the loader lies: their macros and constants may be in the count.
 
-    Raises SsmtoolError when the array or the call is missing, when either exists twice, or when an element is not a
-    string; ProductError for text that is UTF-16 or binary.
+    Raises SsmtoolError when the array or the call is missing, when either exists twice, when an element is not a
+    string, or for text that is UTF-16 or binary.
     """
-    view = preprocess(data, path, host_environment(path))
+    view = preprocess(data, path, host_environment(path), resolve, file=file, inline=False)
+    refuse_trigraphs(view.masked, path)
     tree = parse(view.code, path)
-    declarator, values = _find_array(tree, view, array, path)
-    entries, terminated, doubts = _read_elements(values, view, array, path)
-    length = len(entries) + terminated
-    declared = _declared_size(declarator, array, length, view, tree)
-    true_length = declared.value if declared and declared.value is not None else length
+    scope = Scope(view, tree)
+    declarator, values, size, pointers = _find_array(tree, view, array, path)
+    entries, terminated, doubts = read_elements(values, scope, array, path)
+    listed = len(entries) + terminated
+    shape = Shape(array, listed, pointers)
+    declared = read_count(size, shape=shape, scope=scope) if size is not None else None
+    if declared is not None and declared.value is not None:
+        shape = Shape(array, declared.value, pointers)
     call = _find_call(tree, view, array, function, path)
     count, buffers = None, []
     if call is not None:
@@ -112,9 +108,9 @@ def find_name_array(
                 line=view.masked.line(arguments[position].start_byte),
                 hint="set count_argument in [tool.ssmtool] to the 0-based position of the count",
             )
-        count = read_count(arguments[chosen], array=array, length=true_length, view=view, tree=tree)
+        count = read_count(arguments[chosen], shape=shape, scope=scope)
         others = [argument for index, argument in enumerate(arguments) if index not in (position, chosen)]
-        buffers = _buffers(others, array, true_length, view, tree)
+        buffers = _buffers(others, shape, scope)
     if any(values.start_byte <= offset < values.end_byte for offset in view.directives):
         doubts.append(f"{array} has preprocessor lines inside its braces")
     return NameArray(
@@ -133,12 +129,13 @@ def find_name_array(
         doubts=tuple(doubts),
         buffers=tuple(buffers),
         count_argument=count_argument,
+        names=tuple(entry.name for entry in entries),
     )
 
 
-def _find_array(tree: Tree, view: View, array: str, path: Path | str) -> tuple[Node, Node]:
-    """The declarator and the initialiser list of the array."""
-    found: list[tuple[Node, Node]] = []
+def _find_array(tree: Tree, view: View, array: str, path: Path | str) -> tuple[Node, Node, Node | None, bool]:
+    """The array's declarator, initialiser list and declared size, and whether its elements are pointers."""
+    found: list[tuple[Node, Node, Node | None, bool]] = []
     mentioned = False
     for node in tree.find("init_declarator"):
         declarator = node.child_by_field_name("declarator")
@@ -146,12 +143,20 @@ def _find_array(tree: Tree, view: View, array: str, path: Path | str) -> tuple[N
         if declarator is None or value is None or _identifier(declarator, view.code) != array:
             continue
         mentioned = True
-        if value.type == "initializer_list":
-            found.append((declarator, value))
+        if value.type != "initializer_list":
+            continue
+        dimensions, pointer = _declared_dimensions(declarator)
+        if dimensions:
+            found.append((declarator, value, dimensions[-1].child_by_field_name("size"), pointer))
+        elif (container := _container(node, view.code)) is not None:
+            inner = value.named_children
+            if len(inner) == 1 and inner[0].type == "initializer_list":
+                value = inner[0]
+            found.append((declarator, value, container[1], True))
     if len(found) == 1:
         return found[0]
     if found:
-        lines = ", ".join(str(view.masked.line(declarator.start_byte)) for declarator, _ in found)
+        lines = ", ".join(str(view.masked.line(declarator.start_byte)) for declarator, *_ in found)
         raise SsmtoolError(
             f"has {len(found)} arrays named {array} (lines {lines}), so the names that are loaded cannot be told",
             path=path,
@@ -160,11 +165,42 @@ def _find_array(tree: Tree, view: View, array: str, path: Path | str) -> tuple[N
         )
     if mentioned:
         raise SsmtoolError(f"{array} is not a list of names in braces", path=path)
+    holder = next((shown for shown, code in view.headers if re.search(rf"\b{re.escape(array)}\s*\[", code)), None)
     raise SsmtoolError(
-        f"has no array {array} with the kernel names",
+        f"has no array {array} with the kernel names"
+        + (f"; {holder}, which it includes, may have it" if holder else ""),
         path=path,
-        hint="name the loader's array of kernel names in [tool.ssmtool]: loader.array",
+        hint="name the loader's array of kernel names in [tool.ssmtool]: loader.array"
+        + (f", and the file it is in: loader.path = {holder}" if holder else ""),
     )
+
+
+def _declared_dimensions(declarator: Node) -> tuple[list[Node], bool]:
+    """The array declarators, the first dimension's last, and whether what they hold is pointers."""
+    dimensions: list[Node] = []
+    pointer = False
+    current: Node | None = declarator
+    while current is not None:
+        if current.type == "array_declarator":
+            dimensions.append(current)
+        pointer = pointer or current.type == "pointer_declarator"
+        inner = current.child_by_field_name("declarator")
+        current = (
+            inner if inner is not None else next((c for c in current.named_children if "declarator" in c.type), None)
+        )
+    return dimensions, pointer and len(dimensions) == 1
+
+
+def _container(node: Node, code: str) -> tuple[str, Node | None] | None:
+    """The C++ container a variable is, and the size among its template arguments; None for another type."""
+    kind = node.parent.child_by_field_name("type") if node.parent is not None else None
+    if kind is None or not (match := _CONTAINER.search(code[kind.start_byte : kind.end_byte])):
+        return None
+    while kind is not None and kind.type == "qualified_identifier":
+        kind = kind.child_by_field_name("name")
+    listed = kind.child_by_field_name("arguments") if kind is not None else None
+    arguments = listed.named_children if listed is not None else []
+    return match[0], arguments[1] if len(arguments) == 2 else None
 
 
 def _identifier(node: Node, code: str) -> str | None:
@@ -176,81 +212,6 @@ def _identifier(node: Node, code: str) -> str | None:
             inner if inner is not None else next((c for c in current.named_children if "declarator" in c.type), None)
         )
     return code[current.start_byte : current.end_byte] if current is not None else None
-
-
-def _read_elements(values: Node, view: View, array: str, path: Path | str) -> tuple[list[NameEntry], bool, list[str]]:
-    """The names, whether a NULL ends them, and what speaks against editing."""
-    doubts: list[str] = []
-    entries: list[NameEntry] = []
-    elements = [child for child in values.named_children if child.type != "comment"]
-    terminated = False
-    for index, element in enumerate(elements):
-        text = view.code[element.start_byte : element.end_byte]
-        if element.type == "ERROR" or element.has_error:
-            raise SsmtoolError(
-                f"{array} cannot be read here: {text.strip()[:60]}",
-                path=path,
-                line=view.masked.line(element.start_byte),
-            )
-        if index == len(elements) - 1 and entries and _NULL.fullmatch(text):
-            terminated = True
-            break
-        entry = _read_element(element, text, view, array, path)
-        if entry.macro:
-            doubts.append(f"the name on line {entry.line} is written as {entry.macro}")
-        elif len(entry.pieces) > 1:
-            doubts.append(f"the name on line {entry.line} is joined from {len(entry.pieces)} strings")
-        entries.append(entry)
-    return entries, terminated, doubts
-
-
-def _read_element(element: Node, text: str, view: View, array: str, path: Path | str) -> NameEntry:
-    line = view.masked.line(element.start_byte)
-    expanded, macro = re.sub(r"\\\r?\n", "", text), None
-    names = set(re.findall(r"[A-Za-z_]\w*", _STRING.sub(" ", text)))
-    for name in names:
-        found = view.macro(name)
-        if found is None or found.parameters is not None:
-            break
-        expanded = re.sub(rf"\b{name}\b", lambda _, body=found.body: body, expanded)  # type: ignore[misc]
-        macro = re.sub(r"\s+", " ", text)
-    pieces = _STRING.findall(expanded)
-    if not pieces or _STRING.sub("", expanded).strip(" \t\r\n()") or any("\\" in piece for piece in pieces):
-        what = re.sub(r"\s+", " ", text)[:60]
-        raise SsmtoolError(
-            f"{array} holds {what}, which is not a plain string, so the names that are loaded cannot be told",
-            path=path,
-            line=line,
-            hint='write each kernel name as a string: "NAME",',
-        )
-    group = view.group_at(element.start_byte, None)
-    decoded = [piece.encode("latin-1").decode("utf-8", "replace") for piece in pieces]
-    return NameEntry(
-        name="".join(decoded),
-        start=element.start_byte,
-        end=element.end_byte,
-        line=line,
-        column=view.masked.column(element.start_byte),
-        pieces=tuple(decoded),
-        macro=macro,
-        condition=re.sub(r"\s+", " ", group.condition) if group else None,
-    )
-
-
-def _declared_size(declarator: Node, array: str, length: int, view: View, tree: Tree) -> Count | None:
-    """The size in the first pair of brackets after the name."""
-    dimensions: list[Node] = []
-    current: Node | None = declarator
-    while current is not None:
-        if current.type == "array_declarator":
-            dimensions.append(current)
-        inner = current.child_by_field_name("declarator")
-        current = (
-            inner if inner is not None else next((c for c in current.named_children if "declarator" in c.type), None)
-        )
-    # Declarators nest inside out: the innermost one carries the first dimension.
-    size = dimensions[-1].child_by_field_name("size") if dimensions else None
-    return read_count(size, array=array, length=length, view=view, tree=tree) if size is not None else None
 
 
 def _find_call(
@@ -295,36 +256,38 @@ def _find_call(
 
 
 def _is_array(argument: Node, array: str, code: str) -> bool:
-    """`names`, `&names[0]`, with casts and parentheses."""
-    text = re.sub(r"\s+", "", code[argument.start_byte : argument.end_byte])
-    while match := re.fullmatch(r"\((.*)\)|\([\w*&<>:]+\)(.*)|&(\w+)\[0\]", text):
-        text = match[1] or match[2] or match[3] or ""
+    """`names`, `&names[0]`, `names.data()`, with casts and parentheses."""
+    text = re.sub(r"\s+", "", code[argument.start_byte : min(argument.end_byte, argument.start_byte + 400)])
+    while match := re.fullmatch(r"\((.*)\)|\([\w*&<>:]+\)(.*)|&(\w+)\[0\]|(\w+)\.data\(\)|std::data\((\w+)\)", text):
+        text = next(group for group in (*match.groups(), "") if group is not None)
     return text == array
 
 
-def _buffers(arguments: list[Node], array: str, length: int, view: View, tree: Tree) -> list[tuple[str, Count]]:
+def _buffers(arguments: list[Node], shape: Shape, scope: Scope) -> list[tuple[str, Count]]:
     """Other arrays of the call, `CUfunction funcs[15]`, whose size stands in this file."""
+    code = scope.view.code
     wanted = {
         match[1]
         for argument in arguments
-        if (match := re.search(r"(\w+)\W*$", view.code[argument.start_byte : argument.end_byte]))
+        if (match := re.search(r"(\w+)\W*$", code[argument.start_byte : argument.end_byte]))
     }
     sizes: dict[str, list[Count]] = {}
-    for node in tree.find("array_declarator"):
-        name = _identifier(node, view.code)
+    for node in scope.tree.find("array_declarator") if wanted else ():
         size = node.child_by_field_name("size")
+        name = _identifier(node, code) if size is not None else None
         if name is not None and name in wanted and size is not None:
-            sizes.setdefault(name, []).append(read_count(size, array=array, length=length, view=view, tree=tree))
+            sizes.setdefault(name, []).append(read_count(size, shape=shape, scope=scope))
     return [(name, counts[0]) for name, counts in sizes.items() if len(counts) == 1]
 
 
 def _hidden(view: View) -> tuple[HiddenName, ...]:
     """Strings in comments and in groups that are surely not compiled."""
-    places = [(start, end, "a comment") for start, end in view.masked.comments]
-    places += [(group.start, group.end, group.condition) for group in view.groups if group.active is False]
-    found = [
-        HiddenName(match[1], view.masked.line(match.start()), re.sub(r"\s+", " ", place))
-        for start, end, place in places
-        for match in _STRING.finditer(view.masked.text, start, end)
-    ]
-    return tuple(sorted(found, key=lambda hidden: hidden.line))
+    found: dict[int, HiddenName] = {}
+    masked = view.masked
+    spans = [(start, end, "a comment") for start, end in masked.comments]
+    for start, end, place in (*spans, *view.files[0].dropped):
+        for match in _STRING.finditer(masked.text, start, end):
+            if match[2] and match.start() not in found:
+                name = HiddenName(match[1], masked.line(match.start()), re.sub(r"\s+", " ", place))
+                found[match.start()] = name
+    return tuple(sorted(found.values(), key=lambda hidden: hidden.line))
