@@ -1,1 +1,70 @@
-"""Run PTX on the CPU: the executor, its numerics and its checkers."""
+"""Runs PTX for sm_37 on the CPU, bit for bit, and catches what a GPU hides.
+
+    from ssmtool.execute import Module
+    result = Module(ptx_text).launch("scale", grid=4, block=128, args=[y, x, 2.5, y.size])
+
+NumPy and LLVM are imported when the first of these names is.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ssmtool.execute.errors import ArgumentError, CompileError, KernelFaultError, LaunchError
+    from ssmtool.execute.faults import KernelFault
+    from ssmtool.execute.layout import Fault
+    from ssmtool.execute.memory import Uninitialised
+    from ssmtool.execute.module import Module
+    from ssmtool.execute.numerics.evidence import Evidence, Level
+    from ssmtool.execute.numerics.form import UnsupportedError
+    from ssmtool.execute.result import Counters, LaunchResult
+
+_HOMES = {
+    "ArgumentError": "errors",
+    "CompileError": "errors",
+    "KernelFaultError": "errors",
+    "LaunchError": "errors",
+    "KernelFault": "faults",
+    "Fault": "layout",
+    "Uninitialised": "memory",
+    "Module": "module",
+    "Evidence": "numerics.evidence",
+    "Level": "numerics.evidence",
+    "UnsupportedError": "numerics.form",
+    "Counters": "result",
+    "LaunchResult": "result",
+}
+
+__all__ = [
+    "ArgumentError",
+    "CompileError",
+    "Counters",
+    "Evidence",
+    "Fault",
+    "KernelFault",
+    "KernelFaultError",
+    "LaunchError",
+    "LaunchResult",
+    "Level",
+    "Module",
+    "Uninitialised",
+    "UnsupportedError",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    except ModuleNotFoundError as error:
+        if error.name in ("numpy", "llvmlite"):
+            from ssmtool.errors import SsmtoolError
+
+            raise SsmtoolError(
+                f"running kernels needs {error.name}, which is not installed", hint="pip install 'ssmtool[executor]'"
+            ) from None
+        raise

@@ -167,6 +167,15 @@ class Site(msgspec.Struct, frozen=True):
     units: tuple[str, ...] = ()
 
 
+class SharedVariable(msgspec.Struct, frozen=True):
+    """A variable in shared memory, for telling an offset by name: bytes of the whole and of one element."""
+
+    name: str
+    offset: int
+    bytes: int
+    element: int = 1
+
+
 class KernelFacts(msgspec.Struct, frozen=True):
     """What the runner must know of a compiled kernel. Sizes are in bytes. Kept beside the object code in the cache."""
 
@@ -192,3 +201,5 @@ class KernelFacts(msgspec.Struct, frozen=True):
     blocks: tuple[tuple[int, ...], ...] = ()
     """Counting mode: for each counter of a basic block, the indices of its instructions in the entry's own text."""
     mode: Mode = Mode()
+    shared_variables: tuple[SharedVariable, ...] = ()
+    """Static shared variables; only for messages."""
