@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
-from ssmtool.cli.context import AppContext, exits_with_code, format_option
+from ssmtool.cli.context import AppContext, exits_with_code, print_json, print_report, report_format_option
 
 if TYPE_CHECKING:
     from ssmtool.findings import Outcome
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     epilog="Exit codes: 0 all kernels load; 1 source, PTX, header and loader disagree; 2 it could not be checked.",
 )
 @click.option("--fix", is_flag=True, help="Add, remove and respell names in the loader, and correct its count.")
-@format_option
+@report_format_option
 @click.pass_obj
 @exits_with_code
 def command(app: AppContext, fix: bool, output_format: str) -> int:
@@ -55,16 +54,20 @@ def command(app: AppContext, fix: bool, output_format: str) -> int:
         if any(written):
             reports, outcome = check_project(project)
         outcome.skips += refused(fixes)
-    if output_format == "json":
-        click.echo(json.dumps(_json(reports, outcome, fixes), indent=2))
-    else:
+    if output_format == "console":
         _print(reports, outcome, fixes, quiet=app.quiet)
+    elif output_format == "json":
+        print_json({**outcome.to_json(), **_data(reports, fixes)})
+    else:
+        from ssmtool.report.ladder import ladder_table
+
+        extra = {**_data(reports, fixes), "tables": [ladder_table(report) for report in reports]}
+        print_report(outcome, output_format, command="registry --fix" if fix else "registry", extra=extra)
     return int(outcome.verdict)
 
 
-def _json(reports: list[RegistryReport], outcome: Outcome, fixes: list[LoaderFix]) -> dict[str, object]:
+def _data(reports: list[RegistryReport], fixes: list[LoaderFix]) -> dict[str, object]:
     return {
-        **outcome.to_json(),
         "modules": [report.to_json() for report in reports],
         "fixes": [{"path": planned.shown, "edits": list(planned.edits)} for planned in fixes if planned.edits],
     }

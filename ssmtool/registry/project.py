@@ -18,6 +18,7 @@ from ssmtool.project import LoaderSettings, ModuleSettings, Project
 from ssmtool.registry.check import check_registry
 from ssmtool.registry.loader_kind import LoaderKind, recognise_loader
 from ssmtool.registry.model import RegistryReport
+from ssmtool.registry.rules_source import FIX
 
 T = TypeVar("T")
 _QUOTED_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
@@ -58,11 +59,29 @@ def check_project(
         fresh = (ptx_entries or {}).get(module.constant_name)
         report = _check_module(project, module, held, fresh)
         reports.append(report)
-        outcome.extend(report.findings)
+        outcome.extend(_mendable(project, report))
         outcome.skips += report.skips
         outcome.required_skips += report.required_skips
     outcome.extend(_unlisted_sources(project))
     return reports, outcome
+
+
+def _mendable(project: Project, report: RegistryReport) -> list[Finding]:
+    """The report's findings; where `--fix` would refuse the loader, they give its reason and not its command."""
+    loader = report.input.loader
+    findings = list(report.findings)
+    if loader is None or not any((finding.fix or "").startswith(FIX) for finding in findings):
+        return findings
+    from ssmtool.registry.fix import plan_fix
+
+    refusal = plan_fix(report, read_bytes(project.path(loader.path))).refusal
+    if refusal is None:
+        return findings
+    by_hand = f"edit {loader.path} by hand; ssmtool registry --fix would leave it as it is: {refusal}"
+    return [
+        msgspec.structs.replace(finding, fix=by_hand) if (finding.fix or "").startswith(FIX) else finding
+        for finding in findings
+    ]
 
 
 def _unlisted_sources(project: Project) -> list[Finding]:

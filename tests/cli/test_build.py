@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
@@ -174,6 +176,57 @@ def test_diff_writes_nothing_and_shows_the_kernel(product: Path, run: Run) -> No
     assert "+.visible .entry fc_ssm_extra(" in ran.out
     assert "would change" in ran.out
     assert snapshot(product) == before
+
+
+def test_diff_shows_what_would_change_in_the_loader(product: Path, run: Run) -> None:
+    append(product / SOURCE, SIXTEENTH)
+    before = snapshot(product)
+    ran = run(product, "build", "--diff")
+    assert f"would change {LOADER}: fc_ssm_extra added at index 15" in ran.out
+    assert '+    "fc_ssm_extra",' in ran.out.splitlines()
+    assert snapshot(product) == before
+    loaders = run(product, "build", "--diff", "--format", "json").json["loaders"]
+    assert loaders == [
+        {"path": LOADER, "edits": ["fc_ssm_extra added at index 15", *loaders[0]["edits"][1:]], "left_as_it_is": []}
+    ]
+    assert "would change kernels" not in run(product, "build", "--diff", "--no-sync").out
+
+
+def test_diff_says_why_a_loader_would_be_left_alone(product: Path, run: Run) -> None:
+    append(product / SOURCE, SIXTEENTH)
+    loader = product / LOADER
+    loader.write_text(loader.read_text().replace('    "fc_sigmoid",\n', '#if WITH_IT\n    "fc_sigmoid",\n#endif\n', 1))
+    assert f"would leave {LOADER} as it is: " in run(product, "build", "--diff").out
+
+
+@pytest.mark.parametrize("output_format", ["sarif", "junit", "markdown", "github"])
+@pytest.mark.parametrize("arguments", [["build", "--check"], ["build"], ["registry"]], ids=" ".join)
+def test_every_command_reports_in_every_format(
+    product: Path, run: Run, output_format: str, arguments: list[str]
+) -> None:
+    (product / LOADER).write_text((product / LOADER).read_text().replace('    "fc_sigmoid",\n', "", 1))
+    ran = run(product, *arguments, *(["--no-sync"] if arguments == ["build"] else []), "--format", output_format)
+    assert (ran.code, ran.err) == (1, "")
+    text = ran.out.replace("&#45;", "-").replace("&#95;", "_")
+    assert "fc_sigmoid" in text
+    if output_format == "markdown":
+        assert "| counted | loads |" in text
+    if output_format == "sarif":
+        assert json.loads(ran.out)["runs"][0]["results"]
+    if output_format == "junit":
+        ElementTree.fromstring(ran.out)
+
+
+def test_a_long_compiler_log_is_capped_for_people_and_whole_in_json(product: Path, run: Run) -> None:
+    lines = "".join(f"    int unused{number} = nothing{number};\n" for number in range(90))
+    (product / SOURCE).write_text(f'extern "C" __global__ void k(float *x)\n{{\n{lines}}}\n')
+    ran = run(product, "build")
+    assert ran.code == 1
+    assert "lines left out here; --format json has them all" in ran.err
+    assert len(ran.err.splitlines()) < 60
+    whole = run(product, "build", "--format", "json").json["error"]["message"]
+    assert "nothing60" in whole
+    assert "nothing60" not in ran.err
 
 
 def test_check_rebuild_compares_the_ptx_itself(product: Path, run: Run) -> None:

@@ -166,6 +166,19 @@ def test_a_refused_fix_is_said_and_exits_1(two: Path, run: Run) -> None:
     assert snapshot(two) == before
 
 
+def test_a_loader_that_fix_would_refuse_is_not_sent_to_it(product: Path, run: Run) -> None:
+    # The name goes, and what is left of its place is under an #if that flags decide.
+    edit(product / LOADER, SIGMOID, "")
+    edit(product / LOADER, '    "fc_ssm_decay_gate",\n', '#if WITH_IT\n    "fc_ssm_decay_gate",\n#endif\n')
+    ran = run(product, "registry", "--format", "json")
+    assert ran.code == 1
+    (finding,) = [each for each in ran.json["findings"] if each["rule"] == "registry/symbol-without-name"]
+    assert finding["fix"].startswith(f"edit {LOADER} by hand; ssmtool registry --fix would leave it as it is: ")
+    before = snapshot(product)
+    assert "left as it is" in run(product, "registry", "--fix").out
+    assert snapshot(product) == before
+
+
 @pytest.mark.parametrize(
     ("old", "new", "code", "message"),
     [
