@@ -32,23 +32,35 @@ def scalar_type(value: Value) -> Any:
     return value.type.element if isinstance(value.type, ir.VectorType) else value.type
 
 
+class Splat(ir.Constant):  # type: ignore[misc]
+    """A vector constant with one value in all lanes, written `splat (i32 5)`.
+
+    Written out, constants are most of the text of a kernel of 256 lanes: eight times its parse time.
+    """
+
+    def __init__(self, vector: Any, lane: Any) -> None:
+        super().__init__(vector, None)
+        self._lane = lane
+
+    def _get_reference(self) -> str:
+        return f"splat ({self._lane})"
+
+
+def constant(target: Any, lane: Any) -> Value:
+    """The scalar constant `lane` as `target`: itself, or in every lane of a vector type."""
+    return Splat(target, lane) if isinstance(target, ir.VectorType) else lane
+
+
 def integer(value: Value, number: int, bits: int | None = None) -> Value:
     """`number` in every lane, as an integer of `bits` (default: the width of `value`'s own integer lanes)."""
     lane = ir.IntType(bits) if bits is not None else scalar_type(value)
-    number &= (1 << lane.width) - 1
-    target = shaped(value, lane)
-    if isinstance(target, ir.VectorType):
-        return ir.Constant(target, [ir.Constant(lane, number)] * target.count)
-    return ir.Constant(lane, number)
+    return constant(shaped(value, lane), ir.Constant(lane, number & ((1 << lane.width) - 1)))
 
 
 def real(value: Value, number: float, lane: Any = None) -> Value:
     """`number` in every lane, as `lane` (default: the type of `value`'s own lanes)."""
     lane = scalar_type(value) if lane is None else lane
-    target = shaped(value, lane)
-    if isinstance(target, ir.VectorType):
-        return ir.Constant(target, [ir.Constant(lane, number)] * target.count)
-    return ir.Constant(lane, number)
+    return constant(shaped(value, lane), ir.Constant(lane, number))
 
 
 def width(value: Value) -> int:

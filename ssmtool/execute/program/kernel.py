@@ -1,0 +1,79 @@
+"""One entry, ready to be lowered for one block shape: flat code, shapes, and how wide to run it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ssmtool.execute.program.flatten import Flat, flatten
+from ssmtool.execute.program.order import weak_topological_order
+from ssmtool.execute.program.shapes import Geometry, Shapes
+from ssmtool.execute.program.webs import split
+from ssmtool.ptx import Function, Module
+from ssmtool.ptx.cfg import ControlFlowGraph
+from ssmtool.ptx.operands import registers_of
+
+WARP = 32
+WIDEST = 256
+"""Threads that still run as one vector. Measured on a reduction tree of 128 threads: as one vector its barriers are
+free; beyond 256 the values of one instruction no longer fit a register file by far."""
+
+_WARP_OPS = frozenset(("shfl", "vote", "match", "activemask", "redux", "elect"))
+_WARP_REGISTERS = ("%laneid", "%warpid", "%lanemask")
+_BARRIERS = frozenset(("bar", "barrier"))
+
+
+def analyse(module: Module, entry: Function, block: tuple[int, int, int]) -> Shapes:
+    """Everything known of `entry` launched with blocks of that shape.
+
+    A block that holds barriers which all of its threads reach together, and nothing that speaks of warps, runs as one
+    vector: a barrier is then a place between two instructions. Any other runs warp by warp.
+    """
+    threads = block[0] * block[1] * block[2]
+    flat = flatten(module, entry)
+    graph = ControlFlowGraph(flat)
+    split(flat, graph)
+    order = weak_topological_order(0, lambda index: graph.blocks[index].successors)
+    if WARP < threads <= WIDEST and has_barrier(flat) and not _speaks_of_warps(flat):
+        wide = Shapes(flat, graph, Geometry(block, -(-threads // WARP) * WARP), order)
+        wide.solve()
+        if all(wide.schedule.together(each) for each in barrier_blocks(wide)) and not _named_barriers(flat):
+            return wide
+    narrow = Shapes(flat, graph, Geometry(block, WARP), order)
+    narrow.solve()
+    return narrow
+
+
+def has_barrier(flat: Flat) -> bool:
+    """Whether the code holds a barrier of the block."""
+    return any(op.base in _BARRIERS and "warp" not in op.modifiers for op in flat.instructions)
+
+
+def barrier_blocks(shapes: Shapes) -> Iterable[int]:
+    """Blocks that hold a barrier of the thread block."""
+    for index in shapes.order:
+        block = shapes.graph.blocks[index]
+        if any(
+            op.base in _BARRIERS and "warp" not in op.modifiers
+            for op in shapes.flat.instructions[block.start : block.end]
+        ):
+            yield index
+
+
+def _named_barriers(flat: Flat) -> bool:
+    """Whether a barrier counts threads, arrives without waiting, or is chosen at run time."""
+    return any(
+        op.base in _BARRIERS and "warp" not in op.modifiers and ("arrive" in op.modifiers or len(op.operands) > 1)
+        for op in flat.instructions
+        if "red" not in op.modifiers
+    )
+
+
+def _speaks_of_warps(flat: Flat) -> bool:
+    return any(
+        op.base in _WARP_OPS
+        or (op.base in _BARRIERS and "warp" in op.modifiers)
+        or any(
+            register.name.startswith(_WARP_REGISTERS) for operand in op.operands for register in registers_of(operand)
+        )
+        for op in flat.instructions
+    )
