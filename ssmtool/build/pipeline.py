@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ssmtool.build.entries import record_entries, split_entries
 from ssmtool.build.includes import hash_includes, hash_source
 from ssmtool.build.normalise import normalise
+from ssmtool.build.unresolved import refuse_unresolved
 from ssmtool.errors import ProductError, SsmtoolError
 from ssmtool.files import decode_source, read_bytes
 from ssmtool.header import CompilerRecord, HeaderModule, ModuleRecord, render_header, sha256
@@ -139,6 +140,7 @@ def _finish(
             path=module.source,
             hint='declare each kernel as: extern "C" __global__ void NAME(...)',
         )
+    refuse_unresolved(ptx, module.source)
     info = result.compiler
     record = ModuleRecord(
         constant=module.constant_name,

@@ -59,7 +59,8 @@ def command(app: AppContext, print_only: bool) -> int:
         click.echo(f"note: {remark}", err=True)
     if not print_only and not app.quiet:
         kernels = sum(len(module.kernels) for module in guess.modules)
-        click.echo(f"wrote {target.name}: {len(guess.modules)} source files, {kernels} kernels; next: ssmtool build")
+        found = f"{_counted(len(guess.modules), 'source file')}, {_counted(kernels, 'kernel')}"
+        click.echo(f"wrote {target.name}: {found}; next: ssmtool build")
     return 0
 
 
@@ -125,7 +126,7 @@ def _module_lines(module: ModuleGuess, dotted: str) -> list[str]:
     """One `[[module]]` table."""
     lines = [
         "",
-        f"# {len(module.kernels)} kernels: {', '.join(module.kernels[:4])}{', ...' if len(module.kernels) > 4 else ''}",
+        f"# {_counted(len(module.kernels), 'kernel')}: {', '.join(module.kernels[:4])}{', ...' if len(module.kernels) > 4 else ''}",
         f"[[{dotted}module]]",
         f"source = {_quote(module.source)}",
         "# Name of the string constant in the header.",
@@ -150,6 +151,11 @@ def _module_lines(module: ModuleGuess, dotted: str) -> list[str]:
     if loader.function:
         return [*lines, f"function = {_quote(loader.function)}"]
     return [*lines, '# function = "load_functions"   # no call that takes the array with a count was found']
+
+
+def _counted(number: int, noun: str) -> str:
+    """`1 kernel`, `2 kernels`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _quote(text: str) -> str:

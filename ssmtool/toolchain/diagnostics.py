@@ -22,10 +22,15 @@ _FAILED = re.compile(
     r"^(?P<path>[^:\n]+):(?P<line>\d+): (?:catastrophic |internal |fatal )?error(?: #[\w-]+)?: (?P<what>.*)$",
     re.MULTILINE,
 )
-# cannot open source file "nope.cuh" | gcc: nope.cuh: No such file or directory | clang: 'nope.cuh' file not found
+# cannot open source file "nope.cuh" | could not open source file "nope.cuh" (no directories in search list)
+# gcc: nope.cuh: No such file or directory | clang: 'nope.cuh' file not found
 _MISSING = re.compile(
-    r"""cannot open source file "([^"]+)"|^([^\s:]+): No such file or directory|'([^']+)' file not found"""
+    r"""(?:cannot|could not) open source file "([^"]+)"|"""
+    r"""^([^\s:]+): No such file or directory|'([^']+)' file not found"""
 )
+# Headers of the toolkit, and names as only the C and C++ libraries have them.
+_TOOLKIT = re.compile(r"cu[A-Z_]|cuda|cub/|curand|cublas|cufft|cooperative_groups|mma\.h|thrust/|nv/|sm_\d+_|texture_")
+_STANDARD = re.compile(r"[a-z_]+|(?:signal|unistd|errno|fcntl|pthread|ctype|wchar|setjmp|locale|sys/\w+)\.h")
 # 2 errors detected in the compilation of "kernels/a.cu".
 _SUMMARY = re.compile(
     r"^\d+ (?:catastrophic )?errors? (?:detected|generated).*$|^Compilation terminated\.$|^compilation terminated\.$"
@@ -66,12 +71,15 @@ def _relative(path: str, root: Path) -> str:
 
 
 def _hint(what: str, info: CompilerInfo) -> str | None:
-    """How to mend a missing include; other errors are for the author of the source."""
+    """How to mend a missing include, and host code where there can be none; other errors are for the author."""
+    if info.kind == "nvrtc" and "host functions are not allowed" in what:
+        return "mark the function __device__, or keep host code apart with #ifndef __CUDACC_RTC__"
     match = _MISSING.search(what)
     if not match:
         return None
     header = match[1] or match[2] or match[3]
-    known = (
-        "; the embedded compiler has only the few system headers that device code needs" if info.kind == "nvrtc" else ""
-    )
-    return f"add the folder of {header} to include_dirs in [tool.ssmtool]{known}"
+    if info.kind == "nvrtc" and _TOOLKIT.match(header):
+        return f"{header} is of the CUDA toolkit: add the toolkit's include folder to include_dirs, or build with nvcc"
+    if info.kind == "nvrtc" and _STANDARD.fullmatch(header):
+        return f"the embedded compiler has no <{header}>; keep host code apart with #ifndef __CUDACC_RTC__"
+    return f"add the folder of {header} to include_dirs in [tool.ssmtool]"

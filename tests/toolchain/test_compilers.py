@@ -50,6 +50,26 @@ def test_missing_include_names_the_line_and_the_setting(compiler: Compiler, requ
     assert caught.value.hint and "include_dirs" in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("header", "hint"),
+    [
+        ("nope.cuh", "add the folder of nope.cuh to include_dirs"),
+        ("cuda_fp16.h", "is of the CUDA toolkit"),
+        ("cooperative_groups.h", "is of the CUDA toolkit"),
+        ("cub/cub.cuh", "is of the CUDA toolkit"),
+        ("vector", "keep host code apart with #ifndef __CUDACC_RTC__"),
+    ],
+)
+def test_a_header_the_embedded_compiler_lacks_has_a_way_out(
+    nvrtc: Nvrtc, request_for: Make, header: str, hint: str
+) -> None:
+    with pytest.raises(CompileError) as caught:
+        nvrtc.compile(request_for(f"#include <{header}>\n" + GOOD))
+    assert caught.value.where == "kernels/k.cu:1"
+    assert caught.value.hint is not None
+    assert hint in caught.value.hint
+
+
 def test_every_error_is_told(compiler: Compiler, request_for: Make) -> None:
     with pytest.raises(CompileError) as caught:
         compiler.compile(request_for('extern "C" __global__ void k(float *o) {\no[0] = a1;\no[1] = a2;\n}\n'))
@@ -104,6 +124,7 @@ def test_host_code_is_refused_with_its_line_by_nvrtc(nvrtc: Nvrtc, request_for: 
     with pytest.raises(CompileError) as caught:
         nvrtc.compile(request_for(GOOD + "int main() { k<<<1, 1>>>(0); }\n"))
     assert caught.value.line == 2
+    assert caught.value.hint == "mark the function __device__, or keep host code apart with #ifndef __CUDACC_RTC__"
 
 
 def nvcc_at(path: Path) -> Nvcc:
