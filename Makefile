@@ -15,6 +15,7 @@ all: build
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m compileall -q ssmtool
 	touch $@
 
 # Checks the hashes of what is installed, so it costs little when there is nothing to do.
