@@ -124,9 +124,10 @@ def settings_text(guess: Guess, *, prefix: str) -> str:
 
 def _module_lines(module: ModuleGuess, dotted: str) -> list[str]:
     """One `[[module]]` table."""
+    first = ", ".join(module.kernels[:4]) + (", ..." if len(module.kernels) > 4 else "")
     lines = [
         "",
-        f"# {_counted(len(module.kernels), 'kernel')}: {', '.join(module.kernels[:4])}{', ...' if len(module.kernels) > 4 else ''}",
+        f"# {_counted(len(module.kernels), 'kernel')}: {first}",
         f"[[{dotted}module]]",
         f"source = {_quote(module.source)}",
         "# Name of the string constant in the header.",

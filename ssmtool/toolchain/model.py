@@ -159,8 +159,13 @@ def cannot_target(release: str, target: str) -> str | None:
     return None
 
 
-def no_such_target(info: CompilerInfo, target: str, numbers: Iterable[int]) -> TargetError:
-    """The error for a target that the compiler refused; `numbers` are the architectures it says it takes."""
+def no_such_target(info: CompilerInfo, target: str, numbers: Iterable[int]) -> ToolchainError:
+    """The error for an architecture that the compiler refused; `numbers` are those it says it takes."""
+    if target.removeprefix("sm_") in {str(number) for number in numbers}:
+        return ToolchainError(
+            f"{info.title} refuses the architecture, and takes {target}: the flags name another one",
+            hint="take flags such as -arch out of flags in [tool.ssmtool] and of the environment; target decides",
+        )
     takes = ", ".join(f"sm_{number}" for number in sorted(set(numbers)))
     return TargetError(
         f'setting `target`: {info.title} makes no code for "{target}"' + (f"; it takes {takes}" if takes else ""),

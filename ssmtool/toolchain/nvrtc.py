@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -104,7 +105,7 @@ class Nvrtc:
         """Raise the error that belongs to an nvrtcResult other than success."""
         if result == _INVALID_OPTION:
             raise ToolchainError(
-                f"{self.info.title} does not take these flags: {' '.join(request.flags)}: {log.strip() or error}",
+                f"{self.info.title} does not take these flags: {shlex.join(request.flags)}: {log.strip() or error}",
                 hint="correct flags in [tool.ssmtool]; they are given to nvcc and NVRTC alike",
             )
         if result != _COMPILATION:

@@ -120,6 +120,16 @@ def test_a_target_the_compiler_does_not_know_names_those_it_takes(compiler: Comp
     assert 'no code for "sm_999"; it takes sm_35, sm_37, sm_50' in caught.value.message
 
 
+def test_an_architecture_among_the_flags_is_the_flags_fault(nvrtc: Nvrtc, request_for: Make) -> None:
+    with pytest.raises(ToolchainError, match="the flags name another one"):
+        nvrtc.compile(request_for(GOOD, flags=("-arch=sm_70",)))
+
+
+def test_an_empty_flag_is_seen(nvrtc: Nvrtc, request_for: Make) -> None:
+    with pytest.raises(ToolchainError, match="these flags: '' -DA:"):
+        nvrtc.compile(request_for(GOOD, flags=("", "-DA")))
+
+
 def test_host_code_is_refused_with_its_line_by_nvrtc(nvrtc: Nvrtc, request_for: Make) -> None:
     with pytest.raises(CompileError) as caught:
         nvrtc.compile(request_for(GOOD + "int main() { k<<<1, 1>>>(0); }\n"))
