@@ -25,7 +25,7 @@ _FLAG = re.compile(r"(?:^|\0)(-I|--include-path|-include|--pre-include)(?:=|\0)?
 
 
 def hash_includes(project: Project, source: Path) -> dict[str, str]:
-    """Project-relative path -> SHA-256 of every included file that lies in the project or its include folders.
+    """Path from the project's folder -> SHA-256 of every included file that lies in the project or its include folders.
 
     Comments and spliced lines are resolved first. An include by macro stands for every file that a `#define` of that
     name gives anywhere in the files read. Headers of the compiler itself (`cuda_runtime.h`, `stdint.h`) are not found
@@ -41,7 +41,8 @@ def hash_includes(project: Project, source: Path) -> dict[str, str]:
 
     def take(path: Path, *, record: bool = True) -> None:
         path = Path(os.path.normpath(path))
-        shown = project.show(path)
+        # Counted from the project even outside of it: a folder beside it is beside it on every machine.
+        shown = os.path.relpath(path, project.root).replace(os.sep, "/")
         if shown in found or (record and path == source):
             return
         content = read_bytes(path)

@@ -73,3 +73,17 @@ def test_crlf_is_the_same_source_and_the_same_include(tmp_path: Path) -> None:
     before = hash_includes(project(tmp_path), source)
     (tmp_path / "a.h").write_bytes(b"x\r\ny\r\n")
     assert hash_includes(project(tmp_path), source) == before
+
+
+def test_a_file_beside_the_project_has_no_absolute_name(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    (tmp_path / "beside.h").write_text("x\n")
+    (root / "k.cu").write_text('#include "../beside.h"\n')
+    assert list(hash_includes(Project(root=root, settings=Settings()), root / "k.cu")) == ["../beside.h"]
+
+
+def test_an_include_with_letters_beyond_ascii_is_found(tmp_path: Path) -> None:
+    (tmp_path / "größe.h").write_text("x\n")
+    (tmp_path / "k.cu").write_text('#include "größe.h"\n')
+    assert list(hash_includes(Project(root=tmp_path, settings=Settings()), tmp_path / "k.cu")) == ["größe.h"]
