@@ -51,6 +51,7 @@ __all__ = [
     "Module",
     "Uninitialised",
     "UnsupportedError",
+    "require_libraries",
 ]
 
 
@@ -58,13 +59,18 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(importlib.import_module(f"{__name__}.{home}"), name)
-    except ModuleNotFoundError as error:
-        if error.name in ("numpy", "llvmlite"):
-            from ssmtool.errors import SsmtoolError
+    require_libraries()
+    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
 
-            raise SsmtoolError(
-                f"running kernels needs {error.name}, which is not installed", hint="pip install 'ssmtool[executor]'"
-            ) from None
-        raise
+
+def require_libraries() -> None:
+    """Raise SsmtoolError where NumPy or llvmlite is not installed: they come with an extra."""
+    try:
+        importlib.import_module("numpy")
+        importlib.import_module("llvmlite")
+    except ModuleNotFoundError as error:
+        from ssmtool.errors import SsmtoolError
+
+        raise SsmtoolError(
+            f"running kernels needs {error.name}, which is not installed", hint="pip install 'ssmtool[executor]'"
+        ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from ssmtool.execute.variables import aligned_zeros
 from ssmtool.ptx import TYPE_BITS
 
 Arguments = Sequence[Any] | Mapping[str, Any]
-Shape = Sequence[str] | Sequence[int] | Mapping[str, int]
+Shape = str | Sequence[str] | Sequence[int] | Mapping[str, int]
 
 _POINTERS = ("u64", "b64", "s64")
 
@@ -118,14 +119,20 @@ def _shape(called: str, array: NDArray[Any], shape: Shape | None) -> tuple[tuple
     """Extents and names of the axes that an array's places are told in."""
     if shape is None:
         return array.shape or (1,), ()
-    if isinstance(shape, Mapping):
-        axes, extents = tuple(map(str, shape)), tuple(map(int, shape.values()))
-    elif all(isinstance(each, str) for each in shape) and not isinstance(shape, str):
-        axes, extents = tuple(map(str, shape)), array.shape
-    else:
-        axes, extents = (), tuple(int(each) for each in shape)
-    if (axes and len(axes) != len(extents)) or int(np.prod(extents, dtype=object)) != array.size:
-        raise ArgumentError(f"{called}: the shape {shape!r} does not fit an array of shape {array.shape}")
+    unfit = ArgumentError(f"{called}: the shape {shape!r} does not fit an array of shape {array.shape}")
+    axes: tuple[str, ...] = ()
+    extents = array.shape
+    try:
+        if isinstance(shape, Mapping):
+            axes, extents = tuple(map(str, shape)), tuple(int(extent) for extent in shape.values())
+        elif all(isinstance(each, str) for each in shape):
+            axes = (shape,) if isinstance(shape, str) else tuple(map(str, shape))
+        else:
+            extents = tuple(int(extent) for extent in shape)
+    except (TypeError, ValueError):
+        raise unfit from None
+    if (axes and len(axes) != len(extents)) or math.prod(extents) != array.size:
+        raise unfit
     return extents, axes
 
 

@@ -73,7 +73,8 @@ class MachineCode:
     """Object code in memory, ready to run.
 
     The engine owns the memory and needs its target machine: whoever calls the function must hold this object until
-    the call has returned. Raises CompileError for bytes that are no object code of this machine.
+    the call has returned. `code` is what `compile_ir` gave, whole: over damaged object code LLVM ends the process.
+    Raises CompileError when it lacks the function.
     """
 
     def __init__(self, code: bytes) -> None:

@@ -65,7 +65,10 @@ def check_shared(facts: KernelFacts, dynamic: int) -> int:
 
 
 def _checked(what: str, extents: int | Sequence[int], most: Triple) -> Triple:
-    given: Sequence[int] = list(extents) if not hasattr(extents, "__index__") else [extents]  # type: ignore[list-item]
+    try:
+        given: list[int] = list(extents)  # type: ignore[arg-type]
+    except TypeError:  # a single number, of Python or NumPy
+        given = [extents]  # type: ignore[list-item]
     if isinstance(extents, (str, bytes)) or not 1 <= len(given) <= 3:
         raise LaunchError(f"{what} is {extents!r}; it is one to three numbers")
     try:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ssmtool import ptx
 from ssmtool.execute.arguments import Arguments, Shape, bind, make_buffer
 from ssmtool.execute.cache import Cache, cache_dir, key_of
-from ssmtool.execute.errors import ArgumentError, CompileError, KernelFaultError, LaunchError
+from ssmtool.execute.errors import ArgumentError, KernelFaultError, LaunchError
 from ssmtool.execute.geometry import block_shape, check_shared, grid_shape
 from ssmtool.execute.launch import Kernel, run_kernel
 from ssmtool.execute.layout import Mode
@@ -177,10 +177,7 @@ class Module:
         except OSError as error:
             self.cache_problem = f"compiled kernels are not kept: {error}"
         if key is not None and (found := cache.load(key)) is not None:
-            try:
-                return Kernel(found[0], MachineCode(found[1]), cached=True)
-            except CompileError:
-                pass  # not this machine's after all: made again
+            return Kernel(found[0], MachineCode(found[1]), cached=True)
         lowered = lower(self.ptx, entry, block, mode)
         code = compile_ir(lowered.ir)
         if key is not None:

@@ -101,14 +101,20 @@ class LaunchResult:
         buffer that nothing was stored into is exact. With check="none" stores are not told apart: then every buffer
         has the label of all stores together. Raises ArgumentError when there is no such buffer.
         """
-        buffer = self._buffer(argument)
+        return _joined(self.facts, self._stores(self._buffer(argument)))
+
+    def written(self, argument: str | int | NDArray[Any]) -> bool | None:
+        """Whether the launch stored into a buffer; None with check="none", where that is not known."""
+        stores = self._stores(self._buffer(argument))
+        return bool(stores) if self.facts.mode.bounds else None
+
+    def _stores(self, buffer: Buffer) -> list[int]:
+        """The store instructions that met a buffer; all of them where they are not told apart."""
         if not self.facts.mode.bounds:
-            sites = [index for index, site in enumerate(self.facts.sites) if site.store]
-        else:
-            row = self._memory.row_of(buffer)
-            bit = 0 if row is None else 1 << min(row, _LAST_BIT)
-            sites = [index for index, mask in self._touched.items() if mask & bit and self.facts.sites[index].store]
-        return _joined(self.facts, sites)
+            return [index for index, site in enumerate(self.facts.sites) if site.store]
+        row = self._memory.row_of(buffer)
+        bit = 0 if row is None else 1 << min(row, _LAST_BIT)
+        return [index for index, mask in self._touched.items() if mask & bit and self.facts.sites[index].store]
 
     def _buffer(self, argument: str | int | NDArray[Any]) -> Buffer:
         if isinstance(argument, int) and 0 <= argument < len(self.names):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from types import ModuleType
+
+import pytest
 
 from ssmtool import ptx
 from ssmtool.execute.layout import (
@@ -74,6 +78,7 @@ _HEAD = "define void @run(ptr %launch, ptr %worker) {\nentry:\n" + "".join(
 SCALE = (
     _HEAD
     + _slot("worker", WorkerSlot.SITES, "sites")
+    + _slot("worker", WorkerSlot.COUNTERS, "counters")
     + f"""
   %f = inttoptr i64 %report to ptr
   %pp = inttoptr i64 %params to ptr
@@ -102,9 +107,15 @@ block:
 ask:
   %stop = load volatile i64, ptr %pstop
   %go = icmp eq i64 %stop, 0
-  br i1 %go, label %thread, label %out
+  br i1 %go, label %count1, label %out
+count1:
+  %pc = inttoptr i64 %counters to ptr
+  %c = load i64, ptr %pc
+  %c1 = add i64 %c, 1
+  store i64 %c1, ptr %pc
+  br label %thread
 thread:
-  %t = phi i64 [ 0, %ask ], [ %t1, %next ]
+  %t = phi i64 [ 0, %count1 ], [ %t1, %next ]
   %i0 = mul i64 %b, 32
   %i = add i64 %i0, %t
   %some = icmp ult i64 %i, %n
@@ -160,7 +171,7 @@ out:
 }}
 """
 )
-"""y[i] = a * x[i] for i < n with blocks of 32; stores are checked and noted, loads are not."""
+"""y[i] = a * x[i] for i < n with blocks of 32; stores are checked and noted, loads are not. Counts thread blocks."""
 
 SPIN = (
     _HEAD
@@ -221,7 +232,7 @@ def facts(entry: str, block: tuple[int, int, int], mode: Mode) -> KernelFacts:
         symbols=("table",),
         sites=_SITES,
         counters=2,
-        blocks=((0, 1), (2,)),
+        blocks=((0,), ()),
         mode=mode,
     )
 
@@ -235,3 +246,11 @@ class Lowering:
     def __call__(self, module: ptx.Module, entry: str, block: tuple[int, int, int], mode: Mode) -> Lowered:
         self.calls.append(entry)
         return Lowered(SPIN if entry == "spin" else SCALE, facts(entry, block, mode))
+
+
+def install(monkeypatch: pytest.MonkeyPatch) -> Lowering:
+    """Put the stand-in in the lowering's place."""
+    room, lowering = ModuleType("ssmtool.execute.lower"), Lowering()
+    monkeypatch.setattr(room, "lower", lowering, raising=False)
+    monkeypatch.setitem(sys.modules, "ssmtool.execute.lower", room)
+    return lowering
