@@ -68,6 +68,10 @@ def write_atomic(path: Path, data: bytes) -> bool:
 
     path = Path(os.path.realpath(path))
     try:
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            # To read one may never end, and a rename would put a file in its place.
+            raise SsmtoolError("is a pipe or a device: nothing is written over it", path=path)
         if path.read_bytes() == data:
             return False
     except OSError:

@@ -278,6 +278,7 @@ def _line_of(text: str, message: str) -> int | None:
 def _paths(settings: Settings) -> Iterator[tuple[str, str]]:
     """Every path of the settings, with its key."""
     yield "header", settings.header
+    yield "baseline", settings.baseline
     if settings.nvcc is not None:
         yield "nvcc", settings.nvcc
     yield from (("include_dirs", folder) for folder in settings.include_dirs)

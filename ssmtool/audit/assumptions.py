@@ -13,7 +13,9 @@ from ssmtool.ptx.declarations import Variable
 from ssmtool.ptx.function import Function
 from ssmtool.ptx.opcode import TYPE_BITS
 
-_FORM = re.compile(r"\s*(?P<key>\S+?)\s*=\s*(?P<value>-?(?:0[xX][0-9a-fA-F]+|\d+))\s*")
+_FORM = re.compile(r"\s*(?P<key>\S+?)\s*=\s*(?P<value>-?(?:0[xX][0-9a-fA-F]+|[0-9]+))\s*")
+# No parameter has more digits, and int() refuses thousands of them with an error of its own.
+_DIGITS = 40
 _EXAMPLE = "--assume fc_ssm_conv1d_silu_seq.conv_kernel=4"
 
 
@@ -36,7 +38,11 @@ def parse_assumption(text: str) -> Assumption:
     match = _FORM.fullmatch(text)
     if match is None:
         raise SsmtoolError(f'"{text}" is not of the form KERNEL.PARAMETER=INTEGER', hint=_EXAMPLE)
-    return make_assumption(match["key"], int(match["value"], 0), text.strip())
+    if len(match["value"]) > _DIGITS:
+        raise SsmtoolError(f"{match['key']}: a value of {len(match['value'])} digits fits no parameter")
+    # `int(..., 0)` would refuse the zeros in front of 007.
+    base = 16 if "x" in match["value"].lower() else 10
+    return make_assumption(match["key"], int(match["value"], base), text.strip())
 
 
 def make_assumption(key: str, value: int, text: str | None = None) -> Assumption:

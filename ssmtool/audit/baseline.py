@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ssmtool.audit.budgets import WORDS, measured
+from ssmtool.audit.budgets import FROM_PTXAS, WORDS, measured
 from ssmtool.audit.result import AuditResult, KernelAudit
 from ssmtool.errors import ProductError
 from ssmtool.files import read_bytes, write_atomic
@@ -29,11 +29,11 @@ class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ptxas: str | None = None
 
 
-def make_baseline(result: AuditResult, resources: Mapping[str, Resources], ptxas: str | None) -> Baseline:
+def make_baseline(result: AuditResult, resources: Mapping[tuple[str, str], Resources], ptxas: str | None) -> Baseline:
     """Today's numbers."""
     return Baseline(
         FORMAT,
-        {kernel.name: measured(kernel, resources.get(kernel.name)) for kernel in result},
+        {kernel.name: measured(kernel, resources.get((kernel.input, kernel.name))) for kernel in result},
         {kernel.name: dict(kernel.path.assumed) for kernel in result if kernel.path.assumed},
         ptxas if resources else None,
     )
@@ -47,7 +47,7 @@ def write_baseline(path: Path, baseline: Baseline) -> bool:
 
 def read_baseline(path: Path, shown: str) -> Baseline | None:
     """The file; None when there is none yet. Raises ProductError when it is damaged or of another format."""
-    if not path.exists():
+    if not path.exists() and not path.is_symlink():
         return None
     try:
         baseline = msgspec.json.decode(read_bytes(path), type=Baseline)
@@ -55,11 +55,18 @@ def read_baseline(path: Path, shown: str) -> Baseline | None:
         raise ProductError(f"is no baseline ({error})", path=shown, hint=UPDATE) from None
     if baseline.format != FORMAT:
         raise ProductError(f"has format {baseline.format}; this ssmtool reads {FORMAT}", path=shown, hint=UPDATE)
+    unknown = {name for numbers in baseline.kernels.values() for name in numbers} - WORDS.keys()
+    if unknown:
+        raise ProductError(f"is no baseline (no number is called {min(unknown)})", path=shown, hint=UPDATE)
     return baseline
 
 
 def check_baseline(
-    baseline: Baseline, result: AuditResult, resources: Mapping[str, Resources], ptxas: str | None, shown: str
+    baseline: Baseline,
+    result: AuditResult,
+    resources: Mapping[tuple[str, str], Resources],
+    ptxas: str | None,
+    shown: str,
 ) -> Outcome:
     """Today's numbers against the accepted ones.
 
@@ -76,7 +83,7 @@ def check_baseline(
         if old is None:
             outcome.findings.append(_finding(kernel, "new", Severity.NOTE, "is not in the baseline yet", shown))
             continue
-        new = measured(kernel, resources.get(kernel.name) if comparable_ptxas else None)
+        new = measured(kernel, resources.get((kernel.input, kernel.name)) if comparable_ptxas else None)
         if baseline.assume.get(kernel.name, {}) != dict(kernel.path.assumed):
             outcome.skips.append(
                 Skip(
@@ -107,6 +114,11 @@ def _words(assumed: Mapping[str, int]) -> str:
 
 
 def _compare(outcome: Outcome, kernel: KernelAudit, old: Mapping[str, int], new: Mapping[str, int], shown: str) -> None:
+    missing = [name for name in new if name not in old]
+    # Before there was a ptxas, its numbers were not accepted: that is told once, by the baseline's own `ptxas`.
+    if missing and not set(missing) <= set(FROM_PTXAS):
+        words = f"the baseline has no {', '.join(missing)}: not compared"
+        outcome.findings.append(_finding(kernel, "new", Severity.NOTE, words, shown))
     for name in WORDS:
         if name not in old or name not in new or old[name] == new[name]:
             continue

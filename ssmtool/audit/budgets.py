@@ -21,7 +21,7 @@ WORDS = {
     "shared_bytes": "bytes of static shared memory (ptxas)",
     "contractible": "products that ptxas may fuse into an add",
 }
-_FROM_PTXAS = ("registers", "frame_bytes", "spill_bytes", "shared_bytes")
+FROM_PTXAS = ("registers", "frame_bytes", "spill_bytes", "shared_bytes")
 _EFFECTS = {
     "local_bytes": "an array in local memory goes through L1 to device memory at every access",
     "local_instructions": "each access goes through L1 to device memory unless ptxas promotes it to registers",
@@ -54,22 +54,22 @@ def measured(kernel: KernelAudit, resources: Resources | None = None) -> dict[st
 
 def needs_ptxas(budgets: Iterable[BudgetSettings]) -> bool:
     """Whether any limit is on a number that only ptxas gives."""
-    return any(getattr(budget, name) is not None for budget in budgets for name in _FROM_PTXAS)
+    return any(getattr(budget, name) is not None for budget in budgets for name in FROM_PTXAS)
 
 
 def check_budgets(
     budgets: Sequence[BudgetSettings],
     result: AuditResult,
-    resources: Mapping[str, Resources],
+    resources: Mapping[tuple[str, str], Resources],
     *,
     whole: bool,
     settings_file: str | None = None,
 ) -> Outcome:
     """Every limit against every kernel its pattern fits.
 
-    `resources` is ptxas's report by kernel, empty when there is none: its limits are then required skips. `whole` says
-    that all of the project's kernels are there, so that a limit which fits none of them is a skip too: it checks
-    nothing.
+    `resources` is ptxas's report by (input, kernel), empty when there is none: its limits are then required skips.
+    `whole` says that all of the project's kernels are there, so that a limit which fits none of them is a skip too: it
+    checks nothing.
     """
     outcome = Outcome()
     unmeasured: set[str] = set()
@@ -80,7 +80,7 @@ def check_budgets(
                 Skip(f'budget of "{budget.kernel}"', "no kernel has such a name", f"mend it in {settings_file}")
             )
         for kernel in kernels:
-            numbers = measured(kernel, resources.get(kernel.name))
+            numbers = measured(kernel, resources.get((kernel.input, kernel.name)))
             for name, words in WORDS.items():
                 limit = getattr(budget, name)
                 if limit is None:

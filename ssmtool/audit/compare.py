@@ -48,6 +48,8 @@ def read_old(old: str, inputs: Sequence[str], repository: Path, default: str | N
     if path is None:
         raise SsmtoolError("--compare git:REVISION wants a file, or a project")
     revision = old[len(_GIT) :]
+    if not revision or ":" in revision:
+        raise SsmtoolError(f'"{revision}" is not a git revision', hint="--compare git:HEAD~1")
     file = Path(path).resolve()
     folder = file.parent if file.parent.is_dir() else repository
     data = _git(folder, "show", f"{revision}:./{file.name}", what=f"{path} at {revision}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,6 +39,18 @@ class Input:
         return self.piece.host_line(line), None
 
 
+def read_inputs(paths: Sequence[str], show: Callable[[Path], str] = str) -> list[Input]:
+    """The modules of all paths; one that is named twice is read once. Raises as `read_input`."""
+    found: list[Input] = []
+    seen: set[str] = set()
+    for path in paths:
+        real = "-" if path == "-" else os.path.realpath(path) if path else path
+        if real not in seen:
+            seen.add(real)
+            found += read_input(path, show)
+    return found
+
+
 def read_input(path: str, show: Callable[[Path], str] = str) -> list[Input]:
     """The modules of a file, of a folder's files, or (`-`) of standard input.
 
@@ -45,9 +58,17 @@ def read_input(path: str, show: Callable[[Path], str] = str) -> list[Input]:
     read. In a folder, C files without PTX are passed over; a folder without any kernel is an error.
     """
     if path == "-":
+        if sys.stdin is None:
+            raise SsmtoolError("standard input is closed", path="<stdin>")
         return read_data(sys.stdin.buffer.read(), "<stdin>")
+    if not path or "\0" in path:
+        raise SsmtoolError("an empty name, or one with a NUL, is no file")
     place = Path(path)
-    if not place.is_dir():
+    try:
+        folder = place.is_dir()
+    except OSError as error:
+        raise SsmtoolError(f"cannot be read: {error.strerror or error}", path=path) from None
+    if not folder:
         return read_data(read_bytes(place), show(place))
     found: list[Input] = []
     for file in sorted(place.rglob("*")):

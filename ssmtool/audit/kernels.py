@@ -32,6 +32,7 @@ def audit(inputs: Sequence[Input], assumptions: Iterable[Assumption] = ()) -> Au
             names = Parameters.of(function, each.parameters)
             result.kernels.append(_kernel(each, function, names, assumed[function.name], callees))
         result.outcome.extend(_unknown(each))
+        result.outcome.extend(_twice(each))
     _local_findings(result, {each.name: each for each in inputs})
     return result
 
@@ -73,6 +74,27 @@ def _kernel(each: Input, function: Function, names: Parameters, assumed: Assumed
         module_local_bytes=callees.module_bytes(function, called),
         shown_line=each.place(function.line)[0],
     )
+
+
+def _twice(each: Input) -> list[Finding]:
+    """Entries of one name in one module: no ptxas takes them, and a loader would find one of them."""
+    seen: set[str] = set()
+    findings = []
+    for function in each.module.entries:
+        if function.name in seen:
+            findings.append(
+                Finding(
+                    rule="audit/duplicate-entry",
+                    severity=Severity.ERROR,
+                    message="the text defines an entry of this name before",
+                    kernel=function.name,
+                    path=each.name,
+                    line=each.place(function.line)[0],
+                    effect="ptxas and the driver refuse the module",
+                )
+            )
+        seen.add(function.name)
+    return findings
 
 
 def _unknown(each: Input) -> list[Finding]:

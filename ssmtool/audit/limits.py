@@ -25,7 +25,7 @@ def check_limits(
     outcome = result.outcome
     path = project.path(settings.baseline)
     baseline = read_baseline(path, settings.baseline) if whole and not update_baseline else None
-    resources: dict[str, Resources] = {}
+    resources: dict[tuple[str, str], Resources] = {}
     ptxas: str | None = None
     # Numbers of ptxas are ratcheted where the baseline has them, and where there is no ptxas that is skipped aloud.
     if needs_ptxas(settings.budget) or update_baseline or (baseline is not None and baseline.ptxas is not None):
@@ -49,11 +49,11 @@ def check_limits(
         outcome.skips.append(Skip("baseline", f"there is no {settings.baseline} yet", UPDATE))
 
 
-def _measure(inputs: Sequence[Input]) -> tuple[dict[str, Resources], str | None, list[Skip]]:
-    """Ptxas's report by kernel, and the release it is of."""
+def _measure(inputs: Sequence[Input]) -> tuple[dict[tuple[str, str], Resources], str | None, list[Skip]]:
+    """Ptxas's report by (input, kernel), and the release it is of."""
     from ssmtool.audit.resources import measure
 
-    found: dict[str, Resources] = {}
+    found: dict[tuple[str, str], Resources] = {}
     title: str | None = None
     skips: list[Skip] = []
     for each in inputs:
@@ -64,5 +64,5 @@ def _measure(inputs: Sequence[Input]) -> tuple[dict[str, Resources], str | None,
             continue
         title = f"ptxas {report.ptxas.version}"
         for item in report.entries:
-            found.setdefault(item.name, item)
+            found.setdefault((each.name, item.name), item)
     return found, title, skips

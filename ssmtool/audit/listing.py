@@ -36,7 +36,7 @@ def listing(analysis: PathAnalysis, executed: Mapping[int, int] | None = None) -
     for index in range(len(function.opcodes)):
         by_line.setdefault(function.instructions[index].line, []).append(index)
     first = function.line
-    for number, text in enumerate(function.text.splitlines(), first):
+    for number, text in enumerate(function.text.split("\n"), first):
         indices = by_line.get(number)
         if not indices:
             yield ListedLine(number, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -100,10 +101,13 @@ class AuditResult:
 
     @property
     def by_name(self) -> Mapping[str, KernelAudit]:
-        """Kernel name -> its audit; of several of one name the first."""
+        """Kernel name -> its audit; the second of a name is `name (2)`, so that none stands for another."""
         found: dict[str, KernelAudit] = {}
+        seen: Counter[str] = Counter()
         for kernel in self.kernels:
-            found.setdefault(kernel.name, kernel)
+            seen[kernel.name] += 1
+            number = seen[kernel.name]
+            found[kernel.name if number == 1 else f"{kernel.name} ({number})"] = kernel
         return found
 
     def to_json(self) -> dict[str, Any]:

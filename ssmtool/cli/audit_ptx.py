@@ -96,7 +96,7 @@ def command(
       ssmtool audit-ptx --graph seq.svg --kernel fc_ssm_conv1d_silu_seq
     """
     from ssmtool.audit.assumptions import parse_assumption
-    from ssmtool.audit.inputs import read_input
+    from ssmtool.audit.inputs import read_inputs
     from ssmtool.audit.launches import launches_of
 
     if update_baseline and inputs:
@@ -106,9 +106,7 @@ def command(
     if (kernel is None) != (graph is None):
         raise SsmtoolError("--graph and --kernel go together", hint="--graph FILE.svg --kernel KERNEL")
     project = _project(app, needed=not inputs)
-    texts: list[Input] = []
-    for each in inputs or (str(project.header_path) if project else "",):
-        texts += read_input(each, project.show if project else str)
+    texts = read_inputs(inputs or (str(project.header_path) if project else "",), project.show if project else str)
     assumptions = [*_from_settings(project, optional=bool(inputs)), *map(parse_assumption, assume)]
     launches = _launches(project, launch, optional=bool(inputs))
     # Read here, so that a launch that fits no kernel is an error whatever else is asked for.
@@ -146,7 +144,13 @@ def _launches(project: Project | None, given: Sequence[str], *, optional: bool) 
     """The launches of the settings, then those of the command line."""
     from ssmtool.audit.launches import parse_launch, settings_launches
 
-    known = settings_launches(project.settings.launch, optional=optional) if project else []
+    known: list[Launch] = []
+    if project is not None:
+        try:
+            known = settings_launches(project.settings.launch, optional=optional)
+        except SsmtoolError as error:
+            error.path = project.show(project.settings_file) if project.settings_file else None
+            raise
     return [*known, *map(parse_launch, given)]
 
 

@@ -17,6 +17,7 @@ from ssmtool.ptx.errors import PtxSyntaxError
 _NOT_CODE = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/|"[^\n]*|/\*', re.DOTALL)
 # Tab, newline, vertical tab, form feed, carriage return are blanks; every other control code means binary.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+_LONE_CR = re.compile(r"\r(?!\n)")
 _NOT_BLANK = re.compile(r"[^\n]")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
@@ -73,6 +74,9 @@ class SourceText:
     def __init__(self, text: str | bytes, path: str | None = None) -> None:
         if isinstance(text, bytes):
             text = decode(text, path)
+        if "\r" in text:
+            # A lone CR ends a line too: a comment must not swallow the kernels after it.
+            text = _LONE_CR.sub("\n", text)
         self.text = text
         self.path = path
         self.code = text  # so that errors below can be placed

@@ -308,3 +308,104 @@ def test_resources_show_three_tiers_and_occupancy_for_the_launch_shapes(product:
     assert "ptxas 11.8.89" in ran.out
     assert "Occupancy of one GK210 multiprocessor" in ran.out
     assert "driver (" in ran.out
+
+
+def test_a_comment_ended_by_a_lone_cr_does_not_swallow_the_next_kernel(tmp_path: Path, run: Run) -> None:
+    clean = SMALL.replace("entry k", "entry a").replace("st.local.u32 [%rd1], %r1; ", "")
+    path = tmp_path / "mac.ptx"
+    path.write_bytes(f"{clean}// next\n{SMALL.split('64' + chr(10), 1)[1]}".replace("\n", "\r").encode())
+    found = run(tmp_path, "audit-ptx", str(path), "--format", "json").json
+    assert [kernel["name"] for kernel in found["extra"]["kernels"]] == ["a", "k"]
+    assert found["findings"][0]["line"] == 8
+
+
+def test_two_entries_of_one_name_never_hide_each_other(tmp_path: Path, run: Run) -> None:
+    clean = SMALL.replace("st.local.u32 [%rd1], %r1; ", "")
+    path, other = tmp_path / "twice.ptx", tmp_path / "other.ptx"
+    path.write_text(clean + SMALL.split("64\n", 1)[1])
+    found = run(tmp_path, "audit-ptx", str(path), "--format", "json")
+    assert found.code == 1
+    assert {each["rule"] for each in found.json["findings"]} == {"audit/duplicate-entry", "audit/local-traffic"}
+    # In two files they may stand; each is compared with its own.
+    path.write_text(clean)
+    other.write_text(SMALL)
+    both = run(tmp_path, "audit-ptx", str(path), str(other), "--compare", str(path), "--format", "json")
+    assert both.code == 0
+    table = next(each for each in both.json["extra"]["tables"] if each["title"] == "Before and after")
+    assert [row[4] for row in table["rows"]] == ["same", "new"]
+
+
+def test_a_file_named_twice_is_audited_once(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "k.ptx").write_text(SMALL)
+    (tmp_path / "again.ptx").symlink_to("k.ptx")
+    found = run(tmp_path, "audit-ptx", str(tmp_path / "k.ptx"), str(tmp_path / "again.ptx"))
+    assert "1 kernel;" in found.out
+
+
+def test_registers_of_kernels_of_one_name_are_each_files_own(product: Path, run: Run) -> None:
+    settings(product, '\n[[tool.ssmtool.budget]]\nkernel = "spilled"\nspill_bytes = 0\n')
+    (product / "a.ptx").write_text(SMALL.replace("entry k", "entry spilled"))
+    (product / "b.ptx").write_bytes((AUDIT / "tiers.ptx").read_bytes())
+    found = run(product, "audit-ptx", str(product / "a.ptx"), str(product / "b.ptx"), "--format", "json")
+    if any("ptxas" in skip["reason"] for skip in found.json["skips"]):
+        pytest.skip("spills were not checked: no ptxas for sm_37 here")
+    over = [each["path"] for each in found.json["findings"] if each["rule"] == "audit/over-budget-spill-bytes"]
+    assert over == ["b.ptx"]
+
+
+def test_a_baseline_that_lacks_a_number_or_has_another_is_never_silent(product: Path, run: Run) -> None:
+    run(product, "audit-ptx", "--update-baseline")
+    baseline = product / "generated" / "audit-baseline.json"
+    data = json.loads(baseline.read_text())
+    del data["kernels"]["fc_sigmoid"]["local_bytes"]
+    baseline.write_text(json.dumps(data))
+    assert "the baseline has no local_bytes: not compared" in run(product, "audit-ptx").out
+    data["kernels"]["fc_sigmoid"]["locl_bytes"] = 0
+    baseline.write_text(json.dumps(data))
+    found = run(product, "audit-ptx")
+    assert (found.code, "no number is called locl_bytes" in found.err) == (1, True)
+    baseline.unlink()
+    baseline.symlink_to("gone.json")
+    assert run(product, "audit-ptx").code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--compare", "git:"], "is not a git revision"),
+        (["--compare", "git:HEAD:x"], "is not a git revision"),
+        (["--assume", "k.p=" + "9" * 5000], "a value of 5000 digits fits no parameter"),
+        (["--assume", "k.p=\uff11"], "is not of the form"),
+        (["--graph", "/dev/zero", "--kernel", "k"], "is a pipe or a device"),
+        (["--launch", "kk=1/32"], "no entry is named kk; did you mean k?"),
+        (["--launch", "k=1/2000"], "block size x is 2000"),
+    ],
+)
+def test_wrong_options_are_one_line_and_exit_code_2(tmp_path: Path, run: Run, arguments: list[str], words: str) -> None:
+    (tmp_path / "k.ptx").write_text(SMALL)
+    found = run(tmp_path, "audit-ptx", str(tmp_path / "k.ptx"), *arguments)
+    assert (found.code, words in found.err) == (2, True), found.err
+
+
+def test_standard_input_that_is_closed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ssmtool.audit.inputs import read_input
+    from ssmtool.errors import SsmtoolError
+
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(SsmtoolError, match="standard input is closed"):
+        read_input("-")
+
+
+def test_launch_shapes_from_settings_and_command_line(product: Path, run: Run) -> None:
+    settings(product, '\n[[tool.ssmtool.launch]]\nkernel = "fc_sigmoid"\ngrid = 4\nblock = [64, 2]\n')
+    found = run(product, "audit-ptx", "--cost", "--assume", "fc_sigmoid.n=512", "--format", "json").json
+    cost = next(each for each in found["extra"]["cost"]["kernels"] if each["kernel"] == "fc_sigmoid")
+    assert (cost["grid"], cost["block"], cost["warps"]) == ([4, 1, 1], [64, 2, 1], 4)
+    found = run(product, "audit-ptx", "--cost", "--launch", "fc_sigmoid=2/32", "--format", "json").json
+    cost = next(each for each in found["extra"]["cost"]["kernels"] if each["kernel"] == "fc_sigmoid")
+    assert (cost["grid"], cost["warps"]) == ([2, 1, 1], 1)
+    # They speak of the project's kernels: another file need not have them.
+    (product / "k.ptx").write_text(SMALL)
+    assert run(product, "audit-ptx", str(product / "k.ptx"), "--cost").code == 0
+    settings(product, '\n[[tool.ssmtool.launch]]\nkernel = "fc_sigmid"\ngrid = 4\nblock = 64\n')
+    assert run(product, "audit-ptx").code == 2
