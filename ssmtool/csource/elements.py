@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _NULL = re.compile(r"NULL|nullptr|0|\(\s*(?:const\s+)?(?:char|void)\s*(?:const\s*)?\*\s*\)\s*0")
+_PLAIN = re.compile(r'"[^"\\\n]*"')
 _CAST = ({"(", ")", "const", "char", "*"}, {"(", ")"})
 
 
@@ -110,6 +111,12 @@ def _read_element(element: Node, text: str, scope: Scope, array: str, path: Path
     """The names one element stands for; more than one only where a macro makes a list."""
     masked = scope.view.masked
     line = masked.line(element.start_byte)
+    group = scope.view.undecided_at(element.start_byte)
+    condition = re.sub(r"\s+", " ", group.condition) if group else None
+    column = masked.column(element.start_byte)
+    if _PLAIN.fullmatch(text):
+        name = text[1:-1].encode("latin-1").decode("utf-8", "replace")
+        return [NameEntry(name, element.start_byte, element.end_byte, line, column, (name,), None, condition)]
     try:
         # A spliced string is one line to the compiler.
         tokens = tokens_of(re.sub(r"\\\r?\n", "", text))
@@ -122,7 +129,6 @@ def _read_element(element: Node, text: str, scope: Scope, array: str, path: Path
         if [token for part in lists for token in part if token != ","] != [token for token in tokens if token != ","]
         else None
     )
-    group = scope.view.undecided_at(element.start_byte)
     entries = []
     for part in lists:
         pieces = [token[1:-1] for token in part if token.startswith('"')]
@@ -142,10 +148,10 @@ def _read_element(element: Node, text: str, scope: Scope, array: str, path: Path
                 start=element.start_byte,
                 end=element.end_byte,
                 line=line,
-                column=masked.column(element.start_byte),
+                column=column,
                 pieces=decoded,
                 macro=macro,
-                condition=re.sub(r"\s+", " ", group.condition) if group else None,
+                condition=condition,
             )
         )
     return entries

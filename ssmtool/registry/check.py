@@ -70,7 +70,8 @@ def _loads_nothing(given: RegistryInput, simulation: Simulation) -> Finding:
     loader = given.loader
     assert loader is not None, "only a loader can be simulated"
     constants = given.kind.constants
-    gone = [name for name in constants if name not in loader.names]
+    named = frozenset(loader.names)
+    gone = [name for name in constants if name not in named]
     rows = "its lists disagree"
     if gone:
         rows = f"FC_KERNELS has {', '.join(gone)}, which {loader.array} does not name"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -16,7 +17,7 @@ from ssmtool.csource.preprocess import host_environment, preprocess
 from ssmtool.errors import SsmtoolError
 from ssmtool.registry.model import RegistryInput, RegistryReport
 from ssmtool.registry.order import in_order, mangled_by_accident, misplaced, reference_order
-from ssmtool.registry.patch import ArrayText, RefusedError, insert, remove, rename
+from ssmtool.registry.patch import ArrayText, Edit, RefusedError, insert, remove, rename
 
 
 class Fix(msgspec.Struct, frozen=True):
@@ -70,10 +71,12 @@ def _plan(given: RegistryInput, old: NameArray, data: bytes) -> Fix:
 def _moved(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
     """What happens to indices: `name: 3 -> 2`, or `name: removed`. A name respelt in its place keeps its index."""
     moved = []
+    before = frozenset(old)
+    places = {name: index for index, name in enumerate(new)}
     for index, name in enumerate(old):
-        if name in new and new.index(name) != index:
-            moved.append(f"{name}: {index} -> {new.index(name)}")
-        elif name not in new and (index >= len(new) or new[index] in old):
+        if name in places and places[name] != index:
+            moved.append(f"{name}: {index} -> {places[name]}")
+        elif name not in places and (index >= len(new) or new[index] in before):
             moved.append(f"{name}: removed")
     return tuple(moved)
 
@@ -102,7 +105,7 @@ def _refuse_doubts(loader: NameArray) -> None:
 
 def _target(given: RegistryInput, loader: NameArray) -> tuple[str, ...]:
     """The names the array should hold. Raises RefusedError where that takes a move, or knowledge there is none of."""
-    module = given.header_entries
+    module = frozenset(given.header_entries)
     waiting = {kernel.name for kernel in given.source.kernels}
     keep = {name for name in loader.names if name in module or name in waiting}
     gone = [name for name in loader.names if name not in keep]
@@ -124,43 +127,81 @@ def _target(given: RegistryInput, loader: NameArray) -> tuple[str, ...]:
             f"{', '.join(moved)} would have to move, and launches go by index: put the names of {loader.array} in the "
             "source's order by hand"
         )
-    wanted = keep | (set(module) - mangled_by_accident(given))
+    wanted = keep | (module - mangled_by_accident(given))
     return tuple(sorted(wanted, key=reference.__getitem__))
 
 
+class _Operation(msgspec.Struct, frozen=True):
+    """One change of the list, `kind` at entry `index`: `names` put before it, or `names[0]` in its place, or gone.
+
+    `place` is the index that the first of `names` will have.
+    """
+
+    kind: Literal["insert", "rename", "remove"]
+    index: int
+    names: tuple[str, ...]
+    place: int
+
+    @property
+    def touched(self) -> tuple[int, int]:
+        """The first and the last entry whose name or comma the change may move."""
+        after = {"insert": 0, "rename": 0, "remove": 1}[self.kind]
+        return self.index - (self.kind != "rename"), self.index + after
+
+
 def _edit_names(reader: _Reader, data: bytes, target: tuple[str, ...], edits: list[str]) -> bytes:
-    """One edit at a time, the array read anew after each."""
-    reference = {name: place for place, name in enumerate(target)}
+    """Changes that do not touch are made together; the array is read anew for those that do."""
     limit = 2 * (len(target) + len(reader.old.entries)) + 2
     for _ in range(limit):
         where = reader.text(data)
-        names = where.array.names
-        if names == target:
+        entries = where.array.entries
+        if where.array.names == target:
             return data
-        kept = frozenset(in_order(names, reference))
-        index = next(
-            (
-                at
-                for at, (name, wanted) in enumerate(zip(names, target, strict=False))
-                if name != wanted or at not in kept
-            ),
-            min(len(names), len(target)),
-        )
-        wanted_name = target[index] if index < len(target) else None
-        if index < len(names) and index not in kept:
-            name, line = names[index], where.array.entries[index].line
-            if wanted_name and wanted_name not in names and _alike(name, wanted_name):
-                text = rename(where, index, wanted_name)
-                edits.append(f"line {line}: {name} becomes {wanted_name}")
+        reached = -2
+        changes: list[Edit] = []
+        for operation in _operations(where.array.names, target):
+            first, last = operation.touched
+            if first <= reached:
+                continue
+            reached = last
+            if operation.kind == "insert":
+                changes += insert(where, operation.index, operation.names)
+                edits += [f"{name} added at index {operation.place + at}" for at, name in enumerate(operation.names)]
+                continue
+            entry = entries[operation.index]
+            if operation.kind == "rename":
+                changes += rename(where, operation.index, operation.names[0])
+                edits.append(f"line {entry.line}: {entry.name} becomes {operation.names[0]}")
             else:
-                text = remove(where, index)
-                edits.append(f"line {line}: {name} removed")
-        else:
-            assert wanted_name is not None
-            text = insert(where, index, wanted_name)
-            edits.append(f"{wanted_name} added at index {index}")
-        data = text.encode("latin-1")
+                changes += remove(where, operation.index)
+                edits.append(f"line {entry.line}: {entry.name} removed")
+        data = where.splice(changes).encode("latin-1")
     raise RefusedError("the edits do not come to an end; nothing was changed")
+
+
+def _operations(names: tuple[str, ...], target: tuple[str, ...]) -> list[_Operation]:
+    """What makes `target` of `names` and moves none of them, from left to right."""
+    kept = frozenset(in_order(names, {name: place for place, name in enumerate(target)}))
+    known = frozenset(names)
+    operations: list[_Operation] = []
+    index = place = 0
+    while index < len(names) or place < len(target):
+        wanted = target[place] if place < len(target) else None
+        if index in kept and names[index] == wanted:
+            index, place = index + 1, place + 1
+        elif index < len(names) and index not in kept:
+            if wanted is not None and wanted not in known and _alike(names[index], wanted):
+                operations.append(_Operation("rename", index, (wanted,), place))
+                place += 1
+            else:
+                operations.append(_Operation("remove", index, (), place))
+            index += 1
+        else:
+            start = place
+            while place < len(target) and not (index in kept and names[index] == target[place]):
+                place += 1
+            operations.append(_Operation("insert", index, target[start:place], start))
+    return operations
 
 
 def _alike(name: str, wanted: str) -> bool:

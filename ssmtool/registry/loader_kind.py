@@ -24,6 +24,9 @@ _OWN_FORMAT = b"name %d of %d (index %d)"
 _CONSTANT_ROW = re.compile(r"\w+\s*\(\s*\w+\s*,\s*(\w+)\s*,\s*\d+\s*\)")
 
 
+_LENGTH = re.compile(r"[0-9]+")
+
+
 class LoaderKind(msgspec.Struct, frozen=True):
     """`own`: the loader speaks as `fc_cuda.c` does. `constants` are the symbols of its FC_KERNELS list, in order."""
 
@@ -44,9 +47,19 @@ def recognise_loader(data: bytes, headers: Sequence[tuple[Path, bytes]]) -> Load
     return LoaderKind(own=True)
 
 
-def is_mangled(symbol: str, name: str) -> bool:
-    """Whether a PTX symbol is the C++ name of `name`: `_Z4namei`, or the same inside a namespace or a template."""
-    return symbol.startswith("_Z") and f"{len(name)}{name}" in symbol
+def mangled_names(symbols: Sequence[str]) -> dict[str, str]:
+    """Name -> the first symbol that is its C++ name: `_Z4namei`, or the same inside a namespace or a template."""
+    found: dict[str, str] = {}
+    for symbol in symbols:
+        if not symbol.startswith("_Z"):
+            continue
+        for match in _LENGTH.finditer(symbol):
+            # In `_Z1210k...` the length may be any end of the digits.
+            for start in range(max(match.start(), match.end() - 4), match.end()):
+                name = symbol[match.end() : match.end() + int(symbol[start : match.end()])]
+                if f"{len(name)}{name}" == symbol[start : match.end() + len(name)]:
+                    found.setdefault(name, symbol)
+    return found
 
 
 def missing_message(kind: LoaderKind, names: Sequence[str], count: int, index: int, entries: Sequence[str]) -> str:
@@ -60,8 +73,9 @@ def missing_message(kind: LoaderKind, names: Sequence[str], count: int, index: i
         f"  usable: {index} before it{_listed(asked[:index])}",
         f"  inert: it and {count - index - 1} after it{_listed(asked[index + 1 :])}",
     ]
-    mangled = next((entry for entry in entries if is_mangled(entry, names[index])), None)
-    unclaimed = [entry for entry in entries if entry not in asked]
+    mangled = mangled_names(entries).get(names[index])
+    claimed = frozenset(asked)
+    unclaimed = [entry for entry in entries if entry not in claimed]
     if mangled:
         lines.append(
             f'  likely cause: the module has {mangled}: the kernel lacks extern "C"; add it in the source and run: '

@@ -35,10 +35,15 @@ class RegistryInput(msgspec.Struct, frozen=True):
 
 
 class LadderRow(msgspec.Struct, frozen=True):
-    """One kernel's way from source to launch. Indices are 0-based; `loads`: the loader would hand it to the program."""
+    """One kernel's way from source to launch.
+
+    `source_path` is the file of `source_line`: the source, or a file it includes. Indices are 0-based; `loads`: the
+    loader would hand the kernel to the program.
+    """
 
     kernel: str
     source_line: int | None
+    source_path: str | None
     ptx_index: int | None
     header_index: int | None
     loader_index: int | None

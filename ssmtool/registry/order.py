@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from ssmtool.registry.loader_kind import is_mangled
+from ssmtool.registry.loader_kind import mangled_names
 from ssmtool.registry.model import RegistryInput
 
 
@@ -21,13 +21,19 @@ def reference_order(given: RegistryInput) -> dict[str, int]:
         for kernel in given.source.kernels
         if kernel.extern_c and (kernel.condition is None or kernel.name in symbols)
     ]
-    order = list(dict.fromkeys(order))
-    previous: str | None = None
-    for entry in given.entries:
-        if entry not in order:
-            order.insert(order.index(previous) + 1 if previous else 0, entry)
-        previous = entry
-    return {name: place for place, name in enumerate(order)}
+    known = frozenset(order)
+    # What follows each name (None: what stands before all) that the source does not show.
+    following: dict[str | None, list[str]] = {}
+    anchor: str | None = None
+    for entry in dict.fromkeys(given.entries):
+        if entry in known:
+            anchor = entry
+        else:
+            following.setdefault(anchor, []).append(entry)
+    whole = following.get(None, [])
+    for name in dict.fromkeys(order):
+        whole += [name, *following.get(name, ())]
+    return {name: place for place, name in enumerate(whole)}
 
 
 def mangled_by_accident(given: RegistryInput) -> frozenset[str]:
@@ -35,12 +41,9 @@ def mangled_by_accident(given: RegistryInput) -> frozenset[str]:
 
     A template's symbol is mangled by necessity and may stand in a loader.
     """
-    lacking = [kernel.name for kernel in given.source.kernels if not kernel.extern_c and not kernel.template]
-    return frozenset(
-        symbol
-        for symbol in (*given.entries, *given.header_entries)
-        if any(is_mangled(symbol, name) for name in lacking)
-    )
+    lacking = frozenset(kernel.name for kernel in given.source.kernels if not kernel.extern_c and not kernel.template)
+    every = (*given.entries, *given.header_entries) if lacking else ()
+    return frozenset(symbol for symbol in every if not lacking.isdisjoint(mangled_names((symbol,))))
 
 
 def in_order(names: Sequence[str], reference: dict[str, int]) -> list[int]:

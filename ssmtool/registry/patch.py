@@ -1,17 +1,23 @@
 """One name put into, taken out of, or corrected in an array's text, in the style of its neighbours.
 
-Every function returns the whole new text and changes only the bytes of the name, its comma and its own line. What it
-cannot do without guessing, it refuses.
+Every function returns edits, spans and what replaces them, and changes only the bytes of the name, its comma and its
+own line. What it cannot do without guessing, it refuses.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
 from ssmtool.csource import NameArray, NameEntry
 from ssmtool.csource.preprocess import View
+
+# The bytes from the first offset up to the second, replaced by a text.
+Edit = tuple[int, int, str]
+# How far the layout of a name's neighbours is looked at.
+_NEAR = 32
 
 
 class RefusedError(Exception):
@@ -78,83 +84,88 @@ class ArrayText(msgspec.Struct, frozen=True):
         line = self.code[self.line_start(entry.start) : entry.start]
         return line if re.fullmatch(r"[ \t]*,[ \t]*", line) else f"{self.indent(entry)}, "
 
-    def splice(self, *edits: tuple[int, int, str]) -> str:
+    def splice(self, edits: Sequence[Edit]) -> str:
         """The text with spans replaced; of two insertions at one place the first given comes first."""
-        text = self.text
-        for start, end, new in sorted(edits, key=lambda edit: edit[0])[::-1]:
-            text = text[:start] + new + text[end:]
-        return text
+        pieces: list[str] = []
+        at = 0
+        for start, end, new in sorted(edits, key=lambda edit: edit[0]):
+            pieces += [self.text[at:start], new]
+            at = end
+        return "".join([*pieces, self.text[at:]])
 
 
 def _literal(name: str) -> str:
     return f'"{name}"'
 
 
-def rename(where: ArrayText, index: int, name: str) -> str:
+def rename(where: ArrayText, index: int, name: str) -> list[Edit]:
     """Entry `index` under another name; its line, comma and comment stay."""
     entry = where.array.entries[index]
-    return where.splice((entry.start, entry.end, _literal(name)))
+    return [(entry.start, entry.end, _literal(name))]
 
 
-def insert(where: ArrayText, index: int, name: str) -> str:
-    """`name` as entry `index`, after its predecessor where there is one. Raises RefusedError for an empty array."""
+def insert(where: ArrayText, index: int, names: Sequence[str]) -> list[Edit]:
+    """`names` from entry `index` on, after the predecessor where there is one. RefusedError for an empty array."""
     entries = where.array.entries
     if not entries:
         raise RefusedError(
             f"{where.array.array} is empty, so there is no layout to follow: write the first name by hand"
         )
     if index == 0:
-        return _insert_first(where, name)
+        return _insert_first(where, names)
     previous = entries[index - 1]
     following = entries[index] if index < len(entries) else None
     if where.alone(previous):
-        return _insert_line(where, previous, following, name)
+        return _insert_lines(where, previous, following, names)
     separator = _separator(where, index)
-    return where.splice((previous.end, previous.end, separator + _literal(name)))
+    return [(previous.end, previous.end, "".join(separator + _literal(name) for name in names))]
 
 
-def _insert_line(where: ArrayText, previous: NameEntry, following: NameEntry | None, name: str) -> str:
-    """A line of its own under the predecessor's."""
+def _insert_lines(
+    where: ArrayText, previous: NameEntry, following: NameEntry | None, names: Sequence[str]
+) -> list[Edit]:
+    """Lines of their own under the predecessor's."""
     end = where.line_end(previous.end)
     new_line = where.line_break(previous.end)
     style = following or previous
     if where.leading_comma(style):
-        return where.splice((end, end, f"{new_line}{where.prefix(style)}{_literal(name)}"))
-    comma = where.comma_after(previous)
-    line = f"{new_line}{where.indent(previous)}{_literal(name)}"
-    if comma is not None:
-        return where.splice((end, end, f"{line},"))
+        prefix = where.prefix(style)
+        return [(end, end, "".join(f"{new_line}{prefix}{_literal(name)}" for name in names))]
+    lines = [f"{new_line}{where.indent(previous)}{_literal(name)}" for name in names]
+    if where.comma_after(previous) is not None:
+        return [(end, end, "".join(f"{line}," for line in lines))]
     # The last name goes without a comma here: it gets one, and the new last name goes without.
-    return where.splice((previous.end, previous.end, ","), (end, end, line))
+    return [(previous.end, previous.end, ","), (end, end, ",".join(lines))]
 
 
-def _insert_first(where: ArrayText, name: str) -> str:
+def _insert_first(where: ArrayText, names: Sequence[str]) -> list[Edit]:
     entries = where.array.entries
     first = entries[0]
     second = entries[1] if len(entries) > 1 else None
     if second is not None and where.leading_comma(second) and where.alone(first):
-        line = f"{_literal(name)}{where.line_break(first.end)}{where.prefix(second)}"
-        return where.splice((first.start, first.start, line))
+        step = f"{where.line_break(first.end)}{where.prefix(second)}"
+        return [(first.start, first.start, "".join(f"{_literal(name)}{step}" for name in names))]
     if where.alone(first):
         start = where.line_start(first.start)
-        line = f"{where.indent(first)}{_literal(name)},{where.line_break(first.end)}"
-        return where.splice((start, start, line))
-    return where.splice((first.start, first.start, _literal(name) + _separator(where, 1)))
+        indent, new_line = where.indent(first), where.line_break(first.end)
+        return [(start, start, "".join(f"{indent}{_literal(name)},{new_line}" for name in names))]
+    separator = _separator(where, 1)
+    return [(first.start, first.start, "".join(f"{_literal(name)}{separator}" for name in names))]
 
 
 def _separator(where: ArrayText, index: int) -> str:
     """What stands between two names on one line, taken from the nearest pair that has just a comma and blanks there."""
     entries = where.array.entries
-    pairs = [(at - 1, at) for at in range(1, len(entries))]
-    for left, right in sorted(pairs, key=lambda pair: abs(pair[1] - index)):
-        between = where.text[entries[left].end : entries[right].start]
+    near = range(max(1, index - _NEAR), min(len(entries), index + _NEAR + 1))
+    for right in sorted(near, key=lambda at: abs(at - index)):
+        between = where.text[entries[right - 1].end : entries[right].start]
         if re.fullmatch(r"[ \t]*,[ \t]*", between):
             return between
     return ", "
 
 
-def remove(where: ArrayText, index: int) -> str:
-    """The text without entry `index`. Raises RefusedError where a comment not its own would go with it."""
+def remove(where: ArrayText, index: int) -> list[Edit]:
+    """Entry `index` taken out. Raises RefusedError where a comment not its own would go with it."""
     entries = where.array.entries
     entry = entries[index]
     last = index == len(entries) - 1
@@ -165,12 +176,12 @@ def remove(where: ArrayText, index: int) -> str:
         end += len(where.line_break(entry.end))
         # Neither a line without its comma nor the first of comma-first lines can go without touching a neighbour.
         if where.leading_comma(entry) or _comma_on_line(where, entry):
-            return where.splice((start, end, ""))
+            return [(start, end, "")]
         if last:
             comma = where.comma_after(entries[index - 1])
             if comma is None:
                 raise RefusedError(f"the comma before {entry.name} was not found")
-            return where.splice((comma, comma + 1, ""), (start, end, ""))
+            return [(comma, comma + 1, ""), (start, end, "")]
         raise RefusedError(f"the comma after {entry.name} is on another line (line {entry.line})")
     if not last:
         start, end = entry.start, entries[index + 1].start
@@ -181,7 +192,7 @@ def remove(where: ArrayText, index: int) -> str:
     gap = where.text[start : entry.start] + where.text[entry.end : end]
     if gap.strip(" \t\r\n,"):
         raise RefusedError(f"a comment stands beside {entry.name} on line {entry.line}: remove the name by hand")
-    return where.splice((start, end, ""))
+    return [(start, end, "")]
 
 
 def _comma_on_line(where: ArrayText, entry: NameEntry) -> bool:

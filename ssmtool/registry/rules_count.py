@@ -38,12 +38,13 @@ def _mend(loader: NameArray, count: Count) -> str:
     if count.kind == "literal":
         return FIX
     if count.kind == "macro":
-        return f"set {count.text} to {names} on line {count.defined_line} of {loader.path}"
+        return f"set {count.text} to {names} on line {count.defined_line} of {count.defined_path or loader.path}"
     return f"write {names} instead of {count.text} on line {count.line} of {loader.path}"
 
 
 def _told(count: Count) -> str:
-    defined = f", defined on line {count.defined_line}" if count.defined_line else ""
+    where = f" of {count.defined_path}" if count.defined_path else ""
+    defined = f", defined on line {count.defined_line}{where}" if count.defined_line else ""
     return f"{count.value}" if count.kind == "literal" else f"{count.text} ({count.value}{defined})"
 
 
@@ -87,7 +88,7 @@ def _too_large(loader: NameArray, count: Count, simulation: Simulation) -> Findi
 
 
 def _fixed_elsewhere(loader: NameArray, count: Count) -> Finding:
-    where = f"line {count.defined_line}" if count.defined_line else f"line {count.line}"
+    where = f"line {count.defined_line or count.line}" + (f" of {count.defined_path}" if count.defined_path else "")
     return Finding(
         rule="registry/count-not-literal",
         severity=Severity.NOTE,

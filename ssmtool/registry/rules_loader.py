@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from ssmtool.csource import NameArray, NameEntry
 from ssmtool.findings import Finding, Severity
-from ssmtool.registry.loader_kind import is_mangled
+from ssmtool.registry.loader_kind import mangled_names
 from ssmtool.registry.model import RegistryInput, Simulation
 from ssmtool.registry.order import mangled_by_accident, misplaced, reference_order
 from ssmtool.registry.rules_count import count_findings
 from ssmtool.registry.rules_source import BUILD, FIX
 from ssmtool.registry.simulate import user_sees
+
+# A comparison of two names takes 20 us: lists up to this length are compared whole, of longer ones what is near.
+_COMPARED = 40
+_NEAR = 4
 
 
 def loader_findings(given: RegistryInput, loader: NameArray, simulation: Simulation) -> list[Finding]:
@@ -25,12 +29,14 @@ def loader_findings(given: RegistryInput, loader: NameArray, simulation: Simulat
 
 def _names_without_symbol(given: RegistryInput, loader: NameArray, simulation: Simulation) -> list[Finding]:
     module = frozenset(given.header_entries)
+    reasons: _Reasons | None = None
     findings = []
     for index, entry in enumerate(loader.entries):
         if entry.name in module:
             continue
         joined = len(entry.pieces) > 1 and all(piece in module for piece in entry.pieces)
-        reason, fix = _reason(given, loader, entry)
+        reasons = reasons or _Reasons(given, loader)
+        reason, fix = reasons.of(index, entry)
         if simulation.when == "stopped" and simulation.stopped_index == index:
             effect = (
                 f"the loader stops here, at index {index}; {_inert(simulation)}; {user_sees(simulation, whole=True)}"
@@ -64,35 +70,55 @@ def _inert(simulation: Simulation) -> str:
     return f"inert: {', '.join(names)} ({len(names)} of {len(names) + len(simulation.loaded)})"
 
 
-def _reason(given: RegistryInput, loader: NameArray, entry: NameEntry) -> tuple[str, str]:
-    """Why a name has no symbol, and what mends it."""
-    name = entry.name
-    module = given.header_entries
-    if len(entry.pieces) > 1 and all(piece in module for piece in entry.pieces):
-        return (
-            f"a comma is missing after {entry.pieces[0]}, so the compiler joins {len(entry.pieces)} names into one",
-            f"write a comma after {entry.pieces[0]} in {loader.path}, near line {entry.line}",
-        )
-    kernel = next((kernel for kernel in given.source.kernels if kernel.name == name), None)
-    if any(is_mangled(symbol, name) for symbol in module):
-        return 'the kernel lacks extern "C"', f'add extern "C" to {name} in {given.source.path}, then: {BUILD}'
-    if kernel is not None and kernel.condition:
-        return f"line {kernel.line} of {given.source.path} defines it under {kernel.condition}", BUILD
-    if kernel is not None:
-        return f"{given.source.path}:{kernel.line} defines it, so the header is older than the source", BUILD
-    hidden = next((kernel for kernel in given.source.hidden if kernel.name == name), None)
-    if hidden is not None:
-        where = f"{given.source.path}:{hidden.line}"
-        return f"its only definition, {where}, is in {_place(hidden.place)}", f"{FIX}   (or compile {where} again)"
-    import difflib
+class _Reasons:
+    """Why a name has no symbol, and what mends it; every list is indexed once."""
 
-    named = set(loader.names)
-    close = difflib.get_close_matches(name, [symbol for symbol in module if symbol not in named], 1, 0.8)
-    if close:
-        return f"a typo? The module has {close[0]}, which no name asks for", FIX
-    if not given.source.complete and given.ptx_entries is None:
-        return f"the text of {given.source.path} does not show it", f"{BUILD}; if it is still missing then: {FIX}"
-    return "it was renamed or removed", FIX
+    def __init__(self, given: RegistryInput, loader: NameArray) -> None:
+        named = set(loader.names)
+        self._given = given
+        self._loader = loader
+        self._module = frozenset(given.header_entries)
+        self._mangled = mangled_names(given.header_entries)
+        self._kernels = {kernel.name: kernel for kernel in reversed(given.source.kernels)}
+        self._hidden = {kernel.name: kernel for kernel in reversed(given.source.hidden)}
+        self._unnamed = [symbol for symbol in given.header_entries if symbol not in named]
+
+    def of(self, index: int, entry: NameEntry) -> tuple[str, str]:
+        """The reason and the command or edit for the name at `index`."""
+        given, loader, name = self._given, self._loader, entry.name
+        if len(entry.pieces) > 1 and all(piece in self._module for piece in entry.pieces):
+            return (
+                f"a comma is missing after {entry.pieces[0]}, so the compiler joins {len(entry.pieces)} names into one",
+                f"write a comma after {entry.pieces[0]} in {loader.path}, near line {entry.line}",
+            )
+        kernel = self._kernels.get(name)
+        if name in self._mangled:
+            where = kernel.path if kernel else given.source.path
+            return 'the kernel lacks extern "C"', f'add extern "C" to {name} in {where}, then: {BUILD}'
+        if kernel is not None and kernel.condition:
+            return f"line {kernel.line} of {kernel.path} defines it under {kernel.condition}", BUILD
+        if kernel is not None:
+            return f"{kernel.path}:{kernel.line} defines it, so the header is older than the source", BUILD
+        hidden = self._hidden.get(name)
+        if hidden is not None:
+            where = f"{hidden.path}:{hidden.line}"
+            return f"its only definition, {where}, is in {_place(hidden.place)}", f"{FIX}   (or compile {where} again)"
+        close = self._alike(index, name)
+        if close:
+            return f"a typo? The module has {close}, which no name asks for", FIX
+        if not given.source.complete and given.ptx_entries is None:
+            return f"the text of {given.source.path} does not show it", f"{BUILD}; if it is still missing then: {FIX}"
+        return "it was renamed or removed", FIX
+
+    def _alike(self, index: int, name: str) -> str | None:
+        """The symbol that `name` may be a misspelling of; in a long list only those near its place are compared."""
+        import difflib
+
+        symbols = self._unnamed
+        if len(symbols) > _COMPARED:
+            middle = index * len(symbols) // len(self._loader.entries)
+            symbols = symbols[max(0, middle - _NEAR) : middle + _NEAR]
+        return next(iter(difflib.get_close_matches(name, symbols, 1, 0.8)), None)
 
 
 def _place(place: str) -> str:
@@ -104,14 +130,15 @@ def _symbols_without_name(given: RegistryInput, loader: NameArray, simulation: S
     shown = {kernel.name: kernel for kernel in given.source.kernels}
     by_accident = mangled_by_accident(given)
     named = set(loader.names)
+    hidden_names = {hidden.name: hidden for hidden in reversed(loader.hidden)}
     findings = []
     for symbol in given.entries:
         if symbol in named or symbol in joined or symbol in by_accident:
             continue
-        hidden = next((hidden for hidden in loader.hidden if hidden.name == symbol), None)
+        hidden = hidden_names.get(symbol)
         told = f"; on line {hidden.line} it stands in {_place(hidden.place)}" if hidden else ""
         kernel = shown.get(symbol)
-        defined = f" (defined at {given.source.path}:{kernel.line})" if kernel else ""
+        defined = f" (defined at {kernel.path}:{kernel.line})" if kernel else ""
         effect = "inert: the loader never looks it up, so no launch can reach it"
         if simulation.message is not None or simulation.when != "loaded":
             effect += f"; {user_sees(simulation)}"

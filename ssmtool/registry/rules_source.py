@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ssmtool.csource import SourceKernel
 from ssmtool.findings import Finding, Severity
-from ssmtool.registry.loader_kind import is_mangled
+from ssmtool.registry.loader_kind import mangled_names
 from ssmtool.registry.model import RegistryInput, Simulation
 from ssmtool.registry.simulate import user_sees
 
@@ -17,15 +17,18 @@ def source_findings(given: RegistryInput, simulation: Simulation | None) -> list
     if not given.header_entries and given.source.kernels:
         return [_no_symbols(given)]
     findings = []
+    entries, held = frozenset(given.entries), frozenset(given.header_entries)
+    symbols = mangled_names(given.entries)
+    named = frozenset(given.loader.names if given.loader else ())
     for kernel in given.source.kernels:
-        if kernel.template or kernel.name in given.entries:
-            if kernel.name in given.entries and kernel.name not in given.header_entries:
+        if kernel.template or kernel.name in entries:
+            if kernel.name in entries and kernel.name not in held:
                 findings.append(_not_in_header(given, kernel))
             elif not kernel.extern_c and not kernel.template and given.ptx_entries is None:
-                findings.append(_about_to_be_mangled(given, kernel))
+                findings.append(_about_to_be_mangled(kernel))
             continue
         if not kernel.extern_c:
-            findings += _mangled(given, kernel, simulation)
+            findings += _mangled(kernel, symbols.get(kernel.name), named, simulation)
         elif not kernel.conditional:
             findings.append(_without_symbol(given, kernel))
     findings += _symbols_without_source(given)
@@ -49,7 +52,7 @@ def _steps(given: RegistryInput, kernel: SourceKernel) -> tuple[str, str]:
     """Where a kernel stands on its way to the loader, and what takes it the rest."""
     loader = given.loader
     told = (
-        f"step 1 of 3, defined in the source: done ({given.source.path}:{kernel.line}); "
+        f"step 1 of 3, defined in the source: done ({kernel.path}:{kernel.line}); "
         f"step 2, compiled into {given.header_path}: missing; "
     )
     if loader is None:
@@ -77,7 +80,7 @@ def _without_symbol(given: RegistryInput, kernel: SourceKernel) -> Finding:
         severity=Severity.ERROR,
         kernel=kernel.name,
         message=f"{kernel.name} is defined here, and the PTX in {given.header_path} does not have it: {steps}",
-        path=given.source.path,
+        path=kernel.path,
         line=kernel.line,
         effect="inert: the header is older than the source, and the program runs without this kernel",
         fix=fix,
@@ -92,16 +95,16 @@ def _not_in_header(given: RegistryInput, kernel: SourceKernel) -> Finding:
         severity=Severity.ERROR,
         kernel=kernel.name,
         message=f"{kernel.name} compiles, and the header does not have it yet: {steps}",
-        path=given.source.path,
+        path=kernel.path,
         line=kernel.line,
         effect="inert: the program still loads the old PTX",
         fix=fix,
     )
 
 
-def _mangled(given: RegistryInput, kernel: SourceKernel, simulation: Simulation | None) -> list[Finding]:
-    symbol = next((entry for entry in given.entries if is_mangled(entry, kernel.name)), None)
-    names = given.loader.names if given.loader else ()
+def _mangled(
+    kernel: SourceKernel, symbol: str | None, names: frozenset[str], simulation: Simulation | None
+) -> list[Finding]:
     if symbol in names or (kernel.conditional and symbol is None):
         return []
     effect = f"its symbol is {symbol or 'a C++ name (_Z...)'}, so no loader finds it as {kernel.name}"
@@ -113,7 +116,7 @@ def _mangled(given: RegistryInput, kernel: SourceKernel, simulation: Simulation 
             severity=Severity.ERROR,
             kernel=kernel.name,
             message=f'{kernel.name} is declared without extern "C"',
-            path=given.source.path,
+            path=kernel.path,
             line=kernel.line,
             effect=effect,
             fix=f'write: extern "C" __global__ void {kernel.name}(...); then: {BUILD}',
@@ -121,14 +124,14 @@ def _mangled(given: RegistryInput, kernel: SourceKernel, simulation: Simulation 
     ]
 
 
-def _about_to_be_mangled(given: RegistryInput, kernel: SourceKernel) -> Finding:
+def _about_to_be_mangled(kernel: SourceKernel) -> Finding:
     """A kernel that lost its extern "C" after the header was made; a warning: an earlier declaration may have one."""
     return Finding(
         rule="registry/no-extern-c",
         severity=Severity.WARNING,
         kernel=kernel.name,
         message=f'{kernel.name} is declared without extern "C"; the header still has it under its own name',
-        path=given.source.path,
+        path=kernel.path,
         line=kernel.line,
         effect='unless an earlier declaration says extern "C", the next build gives it a C++ name that no loader finds',
         fix=f'write: extern "C" __global__ void {kernel.name}(...)',
@@ -142,18 +145,18 @@ def _symbols_without_source(given: RegistryInput) -> list[Finding]:
     hidden = {kernel.name: kernel for kernel in source.hidden}
     findings = []
     for entry in given.entries:
-        if entry in shown or any(is_mangled(entry, name) for name in shown):
+        if entry in shown or not shown.isdisjoint(mangled_names((entry,))):
             continue
         place = hidden.get(entry)
         if source.complete and given.ptx_entries is None:
-            told = f"; its definition on line {place.line} is under {place.place}" if place else ""
+            told = f"; its definition, {place.path}:{place.line}, is under {place.place}" if place else ""
             findings.append(
                 Finding(
                     rule="registry/symbol-without-source",
                     severity=Severity.ERROR,
                     kernel=entry,
                     message=f"the PTX in {given.header_path} has {entry}, and {source.path} does not define it{told}",
-                    path=source.path,
+                    path=place.path if place else source.path,
                     line=place.line if place else None,
                     effect="the program runs a kernel that its source no longer has",
                     fix=BUILD,
