@@ -67,8 +67,11 @@ class Parameters:
         return cls(function.params, names if len(names) == len(function.params) else ())
 
     def shown(self, index: int) -> str:
-        """The name reports use: C's, else PTX's."""
-        return self.c_names[index] if self.c_names else self.variables[index].name
+        """The name reports use: C's, else PTX's, of which compilers' `KERNEL_param_3` is cut to `param_3`."""
+        if self.c_names:
+            return self.c_names[index]
+        name = self.variables[index].name
+        return f"param_{index}" if name.endswith(f"_param_{index}") else name
 
     @property
     def names(self) -> tuple[str, ...]:

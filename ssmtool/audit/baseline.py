@@ -143,5 +143,5 @@ def _finding(kernel: KernelAudit, rule: str, severity: Severity, message: str, s
         path=kernel.input if worse else shown,
         line=kernel.shown_line if worse else None,
         effect="the kernel costs more than the version that was accepted" if worse else None,
-        fix=f"ssmtool audit-ptx --explain {kernel.name}" if worse else UPDATE,
+        fix=kernel.explain if worse else UPDATE,
     )

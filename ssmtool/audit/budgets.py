@@ -106,5 +106,5 @@ def _over(kernel: KernelAudit, name: str, words: str, number: int, limit: int) -
         path=kernel.input,
         line=kernel.shown_line,
         effect=_EFFECTS[name],
-        fix=f"ssmtool audit-ptx --explain {kernel.name}",
+        fix=kernel.explain,
     )

@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ssmtool.errors import ProductError, SsmtoolError
@@ -24,13 +24,15 @@ class Input:
     """One PTX module to audit.
 
     `name` is the file as reports show it, with the constant for one of several in a header. `parameters` gives kernels'
-    parameter names in C, where the input tells. `piece` is the PTX text within the file.
+    parameter names in C, where the input tells. `piece` is the PTX text within the file, `argument` what the user named
+    on the command line to get here (None: nothing, it is the project's header).
     """
 
     name: str
     module: Module
     parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     piece: EmbeddedPtx | None = None
+    argument: str | None = None
 
     def place(self, line: int, column: int | None = None) -> tuple[int, int | None]:
         """A place of the PTX as one of the file; inside a C string only the line can be told."""
@@ -47,7 +49,7 @@ def read_inputs(paths: Sequence[str], show: Callable[[Path], str] = str) -> list
         real = "-" if path == "-" else os.path.realpath(path) if path else path
         if real not in seen:
             seen.add(real)
-            found += read_input(path, show)
+            found += [replace(each, argument=path) for each in read_input(path, show)]
     return found
 
 

@@ -71,6 +71,7 @@ def _kernel(each: Input, function: Function, names: Parameters, assumed: Assumed
         path=path,
         called=called,
         calls_elsewhere=elsewhere,
+        argument=each.argument,
         module_local_bytes=callees.module_bytes(function, called),
         shown_line=each.place(function.line)[0],
     )
@@ -157,6 +158,6 @@ def _local_findings(result: AuditResult, inputs: Mapping[str, Input]) -> None:
                 line=place[0],
                 column=place[1],
                 effect="each of these goes through L1 to device memory unless ptxas promotes it to registers",
-                fix=f"ssmtool audit-ptx --explain {kernel.name}",
+                fix=kernel.explain,
             )
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -32,9 +33,10 @@ class CalledFunction:
 class KernelAudit:
     """One kernel.
 
-    `path` holds for the assumptions in it; `called` are `.func`s it may reach, counted into the totals
-    below; `calls_elsewhere` says that code outside this text may run too, about which nothing is known.
-    `module_local_bytes` are those of `.local` variables outside any function that the kernel's text names.
+    `path` holds for the assumptions in it; `called` are `.func`s it may reach, counted into the totals below;
+    `calls_elsewhere` says that code outside this text may run too, about which nothing is known. `argument` is what was
+    named to audit it, None for the project's header. `module_local_bytes` are those of `.local` variables outside any
+    function that the kernel's text names.
     `line` counts in the PTX, `shown_line` in the file that holds it.
     """
 
@@ -48,6 +50,13 @@ class KernelAudit:
     calls_elsewhere: bool = False
     shown_line: int | None = None
     module_local_bytes: int = 0
+    argument: str | None = None
+
+    @property
+    def explain(self) -> str:
+        """The command that prints this kernel with its margin."""
+        file = f" {shlex.quote(self.argument)}" if self.argument not in (None, "-") else ""
+        return f"ssmtool audit-ptx{file} --explain {shlex.quote(self.name)}"
 
     @property
     def local_bytes(self) -> int:

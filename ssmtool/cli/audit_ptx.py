@@ -96,7 +96,7 @@ def command(
       ssmtool audit-ptx --graph seq.svg --kernel fc_ssm_conv1d_silu_seq
     """
     from ssmtool.audit.assumptions import parse_assumption
-    from ssmtool.audit.inputs import read_inputs
+    from ssmtool.audit.inputs import read_input, read_inputs
     from ssmtool.audit.launches import launches_of
 
     if update_baseline and inputs:
@@ -106,7 +106,8 @@ def command(
     if (kernel is None) != (graph is None):
         raise SsmtoolError("--graph and --kernel go together", hint="--graph FILE.svg --kernel KERNEL")
     project = _project(app, needed=not inputs)
-    texts = read_inputs(inputs or (str(project.header_path) if project else "",), project.show if project else str)
+    show = project.show if project else str
+    texts = read_inputs(inputs, show) if inputs or project is None else read_input(str(project.header_path), show)
     assumptions = [*_from_settings(project, optional=bool(inputs)), *map(parse_assumption, assume)]
     launches = _launches(project, launch, optional=bool(inputs))
     # Read here, so that a launch that fits no kernel is an error whatever else is asked for.
@@ -227,7 +228,7 @@ def _compare(
 def _report(
     app: AppContext, result: AuditResult, extra: dict[str, Any], output_format: str, inputs: tuple[str, ...]
 ) -> None:
-    from ssmtool.report.audit import print_audit
+    from ssmtool.report.audit import print_audit, short_names
     from ssmtool.report.console import print_outcome
     from ssmtool.report.table import print_table
 
@@ -240,9 +241,11 @@ def _report(
         )
         return
     if not app.quiet:
-        print_audit(result)
+        short = short_names(kernel.name for kernel in result)
+        print_audit(result, short)
         for table in extra["tables"][1:]:
-            print_table(table["title"], table["columns"], table["rows"])
+            rows = [[short.get(row[0], row[0]), *row[1:]] for row in table["rows"]]
+            print_table(table["title"], table["columns"], rows)
     local = sum(any(kernel.path_local) for kernel in result)
     depots = sum(bool(kernel.local_bytes) for kernel in result)
     kernels = plural(len(result.kernels), "kernel")
@@ -251,14 +254,22 @@ def _report(
 
 
 def _entry(texts: Sequence[Input], name: str) -> tuple[Input, Function]:
-    """The entry of a name. Raises SsmtoolError, naming those there are, when there is none."""
-    for text in texts:
-        for function in text.module.entries:
-            if function.name == name:
-                return text, function
+    """The entry of a name, or the only one that a shell pattern fits. Raises SsmtoolError when there is none such."""
+    from fnmatch import fnmatchcase
+
     from ssmtool.audit.names import no_entry
 
-    raise SsmtoolError(no_entry(name, [function.name for text in texts for function in text.module.entries]))
+    entries = [(text, function) for text in texts for function in text.module.entries]
+    found = next((each for each in entries if each[1].name == name), None)
+    if found is not None:
+        return found
+    fitting = [each for each in entries if fnmatchcase(each[1].name, name)]
+    if len(fitting) > 1:
+        names = ", ".join(function.name for _, function in fitting[:4]) + (", ..." if len(fitting) > 4 else "")
+        raise SsmtoolError(f"{name} fits {len(fitting)} entries: {names}")
+    if not fitting:
+        raise SsmtoolError(no_entry(name, [function.name for _, function in entries]))
+    return fitting[0]
 
 
 def _explain(texts: Sequence[Input], kernel: str, assumptions: Sequence[Assumption], launches: Sequence[Launch]) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ssmtool.audit.compare import KernelChange
@@ -12,6 +13,8 @@ from ssmtool.report.table import print_table
 
 # Places of local traffic that are printed for one kernel.
 _GROUPS = 8
+# The longest name of a kernel that is shown whole.
+_NAME = 48
 
 COLUMNS = (
     "kernel",
@@ -66,13 +69,21 @@ def sentence(kernel: KernelAudit) -> str:
     return text
 
 
-def print_audit(result: AuditResult) -> None:
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """Name -> what the console shows for it: long (mangled) ones lose their middle where no two become alike."""
+    short = {name: name if len(name) <= _NAME else f"{name[: _NAME - 13]}...{name[-10:]}" for name in names}
+    alike = Counter(short.values())
+    return {name: cut if alike[cut] == 1 else name for name, cut in short.items()}
+
+
+def print_audit(result: AuditResult, short: Mapping[str, str]) -> None:
     """The table, then a sentence for each kernel with local memory or with an assumption."""
     marked = _marked(result)
-    print_table("", COLUMNS, [row(kernel) for kernel in result], styles=lambda number, _column, _cell: marked[number])
+    rows = [(short[kernel.name], *row(kernel)[1:]) for kernel in result]
+    print_table("", COLUMNS, rows, styles=lambda number, _column, _cell: marked[number])
     for kernel in result:
         if kernel.local_bytes or any(kernel.static_local) or kernel.path.assumed:
-            print(f"{kernel.name}: {sentence(kernel)}")
+            print(f"{short[kernel.name]}: {sentence(kernel)}")
             groups = [*_groups(kernel), *_in_callees(kernel)]
             for words in groups[:_GROUPS]:
                 print(f"  {words}")

@@ -56,4 +56,4 @@ def test_settings_may_speak_of_kernels_that_are_not_here() -> None:
 
 def test_c_names_of_another_count_are_not_used() -> None:
     function = parse(TEXT).entries[1]
-    assert Parameters.of(function, {"b": ("x", "y")}).names == ("b_param_0",)
+    assert Parameters.of(function, {"b": ("x", "y")}).names == ("param_0",)

@@ -37,7 +37,7 @@ def test_the_product_is_clean(product: Path, run: Run) -> None:
 def test_declared_against_executed_in_one_sentence(tmp_path: Path, run: Run) -> None:
     found = run(tmp_path, "audit-ptx", HISTORY, "--assume", "fast.param_5=4")
     assert found.code == 0
-    assert "fast: declared 12 bytes, executed path 0 ld.local + 0 st.local (fast_param_5 = 4)" in found.out
+    assert "fast: declared 12 bytes, executed path 0 ld.local + 0 st.local (param_5 = 4)" in found.out
 
 
 def test_parameter_by_its_c_name_from_the_header(product: Path, run: Run) -> None:
@@ -409,3 +409,20 @@ def test_launch_shapes_from_settings_and_command_line(product: Path, run: Run) -
     assert run(product, "audit-ptx", str(product / "k.ptx"), "--cost").code == 0
     settings(product, '\n[[tool.ssmtool.launch]]\nkernel = "fc_sigmid"\ngrid = 4\nblock = 64\n')
     assert run(product, "audit-ptx").code == 2
+
+
+def test_long_names_are_cut_in_tables_and_whole_in_commands_and_data(tmp_path: Path, run: Run) -> None:
+    name = "_ZN" + "x" * 100 + "tail_of_it"
+    path = tmp_path / "a file.ptx"
+    path.write_text(SMALL.replace("entry k", f"entry {name}"))
+    found = run(tmp_path, "audit-ptx", str(path))
+    assert "xxx...ail_of_it: declared 8 bytes" in found.out
+    assert f"ssmtool audit-ptx '{path}' --explain {name}" in found.out
+    # Alike when cut: then they are not.
+    other = name.replace("xtail", "ytail")
+    path.write_text(path.read_text() + SMALL.split("64\n", 1)[1].replace("entry k", f"entry {other}"))
+    assert f"{other}: declared" in run(tmp_path, "audit-ptx", str(path)).out
+    # A pattern says which, where one fits.
+    assert run(tmp_path, "audit-ptx", str(path), "--explain", "*ytail*").code == 0
+    both = run(tmp_path, "audit-ptx", str(path), "--explain", "_ZN*")
+    assert (both.code, "fits 2 entries" in both.err) == (2, True)
