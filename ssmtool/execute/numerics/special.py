@@ -78,3 +78,23 @@ def nudge(b: Builder, value: Value, away: Value, toward: Value) -> Value:
     step_out = b.zext(away, shaped(value, I32 if scalar_type(value) == F32 else I64))
     step_in = b.sext(toward, step_out.type)
     return as_real(b, b.add(raw, b.add(step_out, step_in)), scalar_type(value))
+
+
+def before_nan(value: Value) -> Value:
+    """An f32 result as it was before `nan_result` made its NaNs canonical: for readers that cannot tell NaNs apart.
+
+    Anything that did not end in that choice comes back as it is.
+    """
+    canonical = f"{NAN32}"
+    operands = getattr(value, "operands", ())
+    if getattr(value, "opname", "") == "select" and len(operands) == 3 and canonical in _origin(operands[1]):
+        return operands[2]
+    return value
+
+
+def _origin(value: Value) -> str:
+    """The constant that a value is a bit cast of, as text; empty for anything else."""
+    operands = getattr(value, "operands", ())
+    if getattr(value, "opname", "") == "bitcast" and operands:
+        return str(operands[0])
+    return ""

@@ -1,0 +1,95 @@
+"""Arithmetic: the forms of `numerics`, on one scalar where lanes share or step through a value, else on vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ssmtool.execute.lower import checks
+from ssmtool.execute.lower.gang import Gang
+from ssmtool.execute.lower.values import Lanes
+from ssmtool.execute.numerics import instruction, special
+from ssmtool.execute.numerics.form import Form, UnsupportedError
+from ssmtool.execute.program.flatten import Op, refuse
+from ssmtool.ptx import isa
+from ssmtool.ptx.operands import Negated, Operand, Pair, Register, Sink, Vector
+
+# Results of arithmetic whose NaN bits are the card's own (0x7fffffff), so that a reader which is arithmetic itself
+# cannot tell them from any other NaN's.
+_ARITHMETIC = frozenset(("add", "sub", "mul", "mad", "fma", "div", "rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos"))
+_MOVES = frozenset(("mov", "selp", "shfl"))
+
+
+def form_of(op: Op) -> Form:
+    """The checked form of an instruction; UnsupportedError with its line when sm_37 has no such form."""
+    selectors = tuple(getattr(each, "selector", None) or "" for each in op.operands)
+    negated = tuple(isinstance(each, Negated) for each in op.operands[1:])
+    try:
+        if any(selectors) or any(negated) or isa.category(op.opcode.text) == "video":
+            return instruction.parse(op.opcode.text, selectors, negated)
+        return instruction.parse(op.opcode.text)
+    except UnsupportedError as error:
+        raise refuse(op, error.message.partition(": ")[2] or error.message) from None
+
+
+def emit(gang: Gang, op: Op) -> None:
+    """Any instruction that `numerics` knows."""
+    form = form_of(op)
+    sources, results = _operands(op, form)
+    stride = gang.shapes.result(op, op.operands[1:]) if len(results) == 1 else _all_shared(gang, sources)
+    lanes = [gang.read(op, operand, kind) for operand, kind in zip(sources, form.operands, strict=True)]
+    checks.divided(gang, op, lanes, form)
+    if stride is not None and all(each.stride is not None for each in lanes):
+        values = [each.value for each in lanes]
+    else:
+        stride = None
+        values = [gang.spread(each) for each in lanes]
+    emitted = form.emit(gang.builder, values)
+    for operand, value, kind in zip(results, emitted, form.results, strict=False):
+        if kind == "f32" and isinstance(operand, Register) and operand in gang.loose:
+            value = special.before_nan(value)
+        gang.write(op, operand, Lanes(value, stride), kind)
+
+
+def _all_shared(gang: Gang, sources: Sequence[Operand]) -> int | None:
+    return 0 if all(gang.shapes.of(each) == 0 for each in sources) else None
+
+
+def _operands(op: Op, form: Form) -> tuple[list[Operand], list[Operand]]:
+    """(sources, results) in the form's order, the condition-code register among them."""
+    first = op.operands[0]
+    results: list[Operand] = [first.first, first.second] if isinstance(first, Pair) else [first]
+    sources = [each.operand if isinstance(each, Negated) else each for each in op.operands[1:]]
+    if form.operands[-1:] == ("carry",):
+        sources.append(isa.CARRY)
+    if form.results[-1:] == ("carry",):
+        results.append(isa.CARRY)
+    if any(isinstance(each, (Vector,)) for each in (*sources, *results)):
+        raise refuse(op, "vector operands are for memory and moves")
+    if len(sources) != len(form.operands):
+        raise refuse(op, f"takes {len(form.operands)} operands, {len(sources)} are given")
+    if len(results) > len(form.results):
+        raise refuse(op, "has one result")
+    return sources, [each for each in results if not isinstance(each, Sink)] if len(results) == 1 else results
+
+
+def loose_registers(ops: Sequence[Op], types: dict[Register, str]) -> frozenset[Register]:
+    """f32 registers whose NaN bits no reader can see, so that arithmetic need not make them canonical.
+
+    A reader that is arithmetic gives the card's NaN for any NaN; a move passes the question on to what it writes.
+    """
+    loose = {register for register, kind in types.items() if kind == "f32"}
+    changed = True
+    while changed:
+        changed = False
+        for op in ops:
+            if op.opcode.types[-1:] == ("f32",) and op.base in (*_ARITHMETIC, "setp"):
+                continue
+            if op.base == "cvt" and op.opcode.types[1:] == ("f32",) and op.opcode.types[0] != "f32":
+                continue
+            seen = isa.uses(op) & loose
+            if op.base in _MOVES and seen and isa.defs(op) <= loose:
+                continue
+            if seen:
+                loose -= seen
+                changed = True
+    return frozenset(loose)
