@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-from ssmtool.errors import ProductError, SsmtoolError
+from ssmtool.errors import SsmtoolError
 
 _BYTE_ORDER_MARKS = {
     b"\xff\xfe": "UTF-16",
@@ -32,23 +32,23 @@ def read_bytes(path: Path) -> bytes:
 
 
 def decode_source(data: bytes, path: Path) -> str:
-    """C, CUDA or PTX text as a str. Raises ProductError for UTF-16, NUL bytes and bytes that are not UTF-8.
+    """C, CUDA or PTX text as a str. Raises SsmtoolError for UTF-16, NUL bytes and bytes that are not UTF-8.
 
     A compiler would answer UTF-16 with thousands of lines about stray characters; this says it in one.
     """
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if data.startswith(mark) and encoding == "UTF-16":
-            raise ProductError(
+            raise SsmtoolError(
                 "is UTF-16 text; compilers read UTF-8", path=path, hint=f"iconv -f UTF-16 -t UTF-8 {path}"
             )
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
-        raise ProductError("holds a NUL byte, so it is binary or UTF-16, not source text", path=path, line=line)
+        raise SsmtoolError("holds a NUL byte, so it is binary or UTF-16, not source text", path=path, line=line)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise ProductError(f"is not UTF-8 text (byte 0x{data[error.start]:02x})", path=path, line=line) from None
+        raise SsmtoolError(f"is not UTF-8 text (byte 0x{data[error.start]:02x})", path=path, line=line) from None
 
 
 def read_source(path: Path) -> str:

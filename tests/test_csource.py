@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ssmtool.csource import defines_from_flags, find_kernels, find_name_array, read_kernels
 from ssmtool.csource.conditions import evaluate
 from ssmtool.csource.mask import mask
-from ssmtool.errors import ProductError, SsmtoolError
+from ssmtool.errors import SsmtoolError
 
 KERNELS = Path(__file__).parent.parent / "kernels"
 
@@ -176,8 +176,9 @@ def test_the_projects_own_source_has_its_fifteen() -> None:
 
 @pytest.mark.parametrize("data", ["int x;".encode("utf-16"), b"int x;\0"])
 def test_text_that_is_no_text_is_one_error(data: bytes) -> None:
-    with pytest.raises(ProductError):
+    with pytest.raises(SsmtoolError) as error:
         mask(data, "loader.c")
+    assert error.value.exit_code == 2
 
 
 @pytest.mark.parametrize(

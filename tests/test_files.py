@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ssmtool.errors import ProductError, SsmtoolError
+from ssmtool.errors import SsmtoolError
 from ssmtool.files import read_bytes, read_source, write_atomic
 
 
@@ -80,14 +80,14 @@ def test_permission_bits_and_links_survive(tmp_path: Path) -> None:
 def test_a_source_in_another_encoding_is_named(tmp_path: Path, data: bytes, message: str) -> None:
     path = tmp_path / "k.cu"
     path.write_bytes(data)
-    with pytest.raises(ProductError, match=message):
+    with pytest.raises(SsmtoolError, match=message):
         read_source(path)
 
 
 def test_a_bad_byte_is_reported_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "k.cu"
     path.write_bytes(b"one\ntwo\nthr\xffee\n")
-    with pytest.raises(ProductError) as caught:
+    with pytest.raises(SsmtoolError) as caught:
         read_source(path)
     assert caught.value.line == 3
 

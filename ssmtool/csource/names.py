@@ -37,8 +37,8 @@ class NameArray(msgspec.Struct, frozen=True):
 
     `open`:`close` is the span between the braces. `declared` is the size written in the brackets, `count` the argument
     of the call; either is None when there is none. `names` are those of `entries`. `terminated`: the list ends in NULL,
-    which `entries` leaves out. `count_argument` is the setting it was found with. `doubts` are reasons not to edit;
-    `buffers` are the other arrays handed to the call whose size the file fixes.
+    which `entries` leaves out. `count_argument`, `file` and `resolve` are what it was found with. `doubts` are reasons
+    not to edit; `buffers` are the other arrays handed to the call whose size the file fixes.
     """
 
     path: str
@@ -58,6 +58,8 @@ class NameArray(msgspec.Struct, frozen=True):
     count_argument: int | None = None
 
     names: tuple[str, ...] = ()
+    file: Path | None = None
+    resolve: Resolver | None = None
 
     @property
     def length(self) -> int:
@@ -130,6 +132,8 @@ def find_name_array(
         buffers=tuple(buffers),
         count_argument=count_argument,
         names=tuple(entry.name for entry in entries),
+        file=file,
+        resolve=resolve,
     )
 
 

@@ -89,10 +89,15 @@ class _Reader(msgspec.Struct, frozen=True):
 
     def read(self, data: bytes) -> NameArray:
         old = self.old
-        return find_name_array(data, old.path, old.array, old.function, old.count_argument)
+        return find_name_array(
+            data, old.path, old.array, old.function, old.count_argument, file=old.file, resolve=old.resolve
+        )
 
     def text(self, data: bytes) -> ArrayText:
-        return ArrayText.of(self.read(data), preprocess(data, self.old.path, host_environment(Path(self.old.path))))
+        old = self.old
+        environment = host_environment(Path(old.path))
+        view = preprocess(data, old.path, environment, old.resolve, file=old.file, inline=False)
+        return ArrayText.of(self.read(data), view)
 
 
 def _refuse_doubts(loader: NameArray) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -10,12 +11,13 @@ from typing import TypeVar
 import msgspec
 
 from ssmtool.csource import KernelSource, NameArray, defines_from_flags, find_name_array, read_kernels
-from ssmtool.errors import SsmtoolError
+from ssmtool.errors import ProductError, SsmtoolError
 from ssmtool.files import read_bytes, read_source, write_atomic
 from ssmtool.findings import Finding, Outcome, Severity, Skip
 from ssmtool.header import Header, read_header
 from ssmtool.project import LoaderSettings, ModuleSettings, Project
 from ssmtool.registry.check import check_registry
+from ssmtool.registry.included import includes_by_flag, loader_includes, source_includes
 from ssmtool.registry.loader_kind import LoaderKind, recognise_loader
 from ssmtool.registry.model import RegistryReport
 from ssmtool.registry.rules_source import FIX
@@ -113,7 +115,7 @@ def _check_module(
     loader, kind = (None, LoaderKind()) if module.loader is None else _read_loader(project, module.loader)
     return check_registry(
         module_name=module.name,
-        source=read_module_source(project, module),
+        source=read_module_source(project, module, fresh if fresh is not None else held.entry_names if held else ()),
         ptx_entries=fresh,
         header_entries=held.entry_names if held else (),
         header_path=project.settings.header,
@@ -123,14 +125,25 @@ def _check_module(
     )
 
 
-def read_module_source(project: Project, module: ModuleSettings) -> KernelSource:
-    """The kernels of one module's source, read with the project's own flags and target."""
-    text = _shown(project, project.path(module.source), read_source)
+def read_module_source(project: Project, module: ModuleSettings, entries: Sequence[str] = ()) -> KernelSource:
+    """The kernels of one module's source and of the project's files it includes, with the project's flags and target.
+
+    Raises ProductError when there are none, and no `entries` of a PTX either that say that there must be some.
+    """
+    path = project.path(module.source)
+    text = _shown(project, path, read_source)
     settings = project.settings
-    source = read_kernels(text, module.source, settings.target, defines_from_flags(settings.flags))
-    if source.kernels or source.unread or source.includes:
+    source = read_kernels(
+        text,
+        module.source,
+        settings.target,
+        None if includes_by_flag(project) else defines_from_flags(settings.flags),
+        file=path,
+        resolve=source_includes(project),
+    )
+    if source.kernels or source.unread or (source.includes and entries):
         return source
-    raise SsmtoolError(
+    raise ProductError(
         "defines no __global__ function, so there is no kernel to look for",
         path=module.source,
         hint='declare each kernel as: extern "C" __global__ void NAME(...)',
@@ -138,7 +151,10 @@ def read_module_source(project: Project, module: ModuleSettings) -> KernelSource
 
 
 def plan_fixes(project: Project, reports: Sequence[RegistryReport]) -> list[LoaderFix]:
-    """The fixes of all loaders, one for each file, however many modules it loads. Writes nothing."""
+    """The fixes of all loaders, one for each file, however many modules it loads. Writes nothing.
+
+    Raises SsmtoolError for a loader that needs an edit and whose mode says that it is read-only.
+    """
     from ssmtool.registry.fix import plan_fix
 
     fixes = []
@@ -159,6 +175,13 @@ def plan_fixes(project: Project, reports: Sequence[RegistryReport]) -> list[Load
             refusals += [fix.refusal] if fix.refusal else []
             moved += fix.moved
         changed = data if data != old else None
+        if changed is not None and not path.stat().st_mode & stat.S_IWUSR:
+            # A rename would replace it all the same; whoever took the bit away meant that nobody does.
+            raise SsmtoolError(
+                "is read-only, and its names or its count need an edit; nothing was changed",
+                path=shown,
+                hint=f"chmod u+w {shown}",
+            )
         fixes.append(LoaderFix(path, shown, changed, tuple(edits), tuple(refusals), tuple(moved)))
     return fixes
 
@@ -180,13 +203,38 @@ def _read_header(project: Project) -> Header:
 def _read_loader(project: Project, settings: LoaderSettings) -> tuple[NameArray, LoaderKind]:
     path = project.path(settings.path)
     data = _shown(project, path, read_bytes)
-    array = find_name_array(data, settings.path, settings.array, settings.function, settings.count_argument)
+    array = _find_array(project, settings, data, path)
     headers = []
     for name in _QUOTED_INCLUDE.findall(data):
         included = path.parent / name.decode("utf-8", "replace")
         if included.is_file():
             headers.append((included, read_bytes(included)))
     return array, recognise_loader(data, headers)
+
+
+def _find_array(project: Project, settings: LoaderSettings, data: bytes, path: Path) -> NameArray:
+    """The loader's array; the headers beside it are read only where the file alone leaves something open."""
+    named = (data, settings.path, settings.array, settings.function, settings.count_argument)
+    failure: SsmtoolError | None = None
+    array: NameArray | None = None
+    try:
+        array = find_name_array(*named)
+    except SsmtoolError as error:
+        failure = error
+    if not _QUOTED_INCLUDE.search(data):
+        pass
+    elif array is None or _open_questions(array):
+        array = find_name_array(*named, file=path, resolve=loader_includes(project))
+    if array is None:
+        assert failure is not None, "there is an array or an error"
+        raise failure
+    return array
+
+
+def _open_questions(array: NameArray) -> bool:
+    numbers = (array.count, array.declared, *(size for _, size in array.buffers))
+    unknown = any(number is not None and number.value is None for number in numbers)
+    return unknown or any(entry.condition for entry in array.entries)
 
 
 def _shown(project: Project, path: Path, read: Callable[[Path], T]) -> T:

@@ -94,5 +94,5 @@ def test_a_source_that_cannot_become_a_header_is_one_clear_error(product: Path, 
 
 def test_a_utf16_source_is_named_as_such(product: Path) -> None:
     (product / SOURCE).write_text("__global__", encoding="utf-16")
-    with pytest.raises(ProductError, match="UTF-16"):
+    with pytest.raises(SsmtoolError, match="UTF-16"):
         compile_in(product)

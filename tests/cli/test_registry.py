@@ -187,7 +187,7 @@ def test_a_loader_that_fix_would_refuse_is_not_sent_to_it(product: Path, run: Ru
         ("load(one, 2)", "load(one, 2) && load(one, 2)", 2, "2 times"),
         ("load(one, 2)", "start_all()", 2, "calls load, but not with one"),
         ('"a", "b"', "first, second", 2, "not a plain string"),
-        ('"a"', '"a\0"', 1, "NUL byte"),
+        ('"a"', '"a\0"', 2, "NUL byte"),
     ],
 )
 def test_a_loader_that_cannot_be_read_is_one_error_and_stays(
@@ -215,9 +215,9 @@ def test_a_loader_that_cannot_be_read_is_one_error_and_stays(
         ("one.cu", None, 2, "one.cu: no such file"),
         ("ptx.h", None, 2, "ptx.h: no such file"),
         ("ptx.h", b"int x;", 2, "provenance block is missing"),
-        ("one.cu", b"", 2, "defines no __global__ function"),
-        ("one.cu", "int x;".encode("utf-16"), 1, "UTF-16"),
-        ("load.cpp", "int x;".encode("utf-16"), 1, "UTF-16"),
+        ("one.cu", b"", 1, "defines no __global__ function"),
+        ("one.cu", "int x;".encode("utf-16"), 2, "UTF-16"),
+        ("load.cpp", "int x;".encode("utf-16"), 2, "UTF-16"),
         ("ssmtool.toml", b'header = "ptx.h"\n', 2, "the settings name no"),
     ],
 )
