@@ -8,6 +8,7 @@ import hashlib
 import os
 import stat
 import tempfile
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from ssmtool.execute.layout import KernelFacts
 MOST_BYTES = 256 << 20
 _MAGIC = b"ssmtool kernel 1\n"
 _SUFFIX = ".kernel"
+_ABANDONED = 3600.0
+"""Seconds after which a temporary file is that of a process that was killed."""
 
 
 class _Entry(msgspec.Struct):
@@ -122,10 +125,10 @@ class Cache:
         for path in self.folder.iterdir():
             with contextlib.suppress(OSError):  # another process was faster
                 state = path.stat()
-                entries.append((state.st_mtime_ns, state.st_size, path))
+                if path.suffix == _SUFFIX or time.time() - state.st_mtime > _ABANDONED:
+                    entries.append((state.st_mtime_ns, state.st_size, path))
         excess = sum(size for _, size, _ in entries) - self.most_bytes
-        # The newest stays whatever its size: it is the one just made. Temporary files count, so that those of a killed
-        # process go in their turn.
+        # The newest stays whatever its size: it is the one just made.
         for _, size, path in sorted(entries)[:-1]:
             if excess <= 0:
                 break

@@ -90,6 +90,16 @@ def test_the_least_recently_used_entries_go_first(cache: Cache) -> None:
     assert cache.load("e") is not None
 
 
+def test_temporary_files_are_left_to_their_process_until_they_are_old(cache: Cache) -> None:
+    cache.most_bytes = 100
+    cache.folder.mkdir()
+    for name, at in (("young.tmp", None), ("old.tmp", (0, 0))):
+        (cache.folder / name).write_bytes(bytes(1000))
+        os.utime(cache.folder / name, at)
+    cache.store("a", FACTS, b"code")
+    assert sorted(path.name for path in cache.folder.iterdir()) == ["a.kernel", "young.tmp"]
+
+
 def test_an_entry_larger_than_all_room_is_kept_until_the_next(cache: Cache) -> None:
     cache.most_bytes = 100
     cache.store("a", FACTS, bytes(1000))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -278,3 +279,12 @@ def test_a_cache_that_cannot_be_written_changes_nothing_else(module: Module, mon
     assert y[31] == 62
     assert module.cache_problem is not None
     assert "not kept: /dev/null/execute" in module.cache_problem
+
+
+def test_the_example_of_the_docs_runs() -> None:
+    page = (ROOT / "docs/execute.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(example, names)
+    assert names["result"].ok
+    assert names["y"][999] == 2497.5
