@@ -8,6 +8,7 @@ independent one at times, so the issue floor may be undercut by up to a half.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -18,6 +19,7 @@ from ssmtool.audit.flow import Flow
 from ssmtool.audit.inputs import Input
 from ssmtool.audit.launches import Launch, contract_launches, launches_of
 from ssmtool.audit.loopcontrol import classes_by_place
+from ssmtool.audit.names import cut
 from ssmtool.audit.walk import CannotTellError, Shape, walk
 from ssmtool.findings import Skip
 from ssmtool.ptx import Function
@@ -165,13 +167,19 @@ def cost_report(
             try:
                 report.costs.append(_cost(each, function, plan, given))
             except CannotTellError as error:
-                fix = f"ssmtool audit-ptx --cost --assume {function.name}.PARAMETER=VALUE"
-                report.skips.append(Skip(f"cost of {function.name}", error.message, fix))
+                fix = f"--assume {shlex.quote(cut(function.name, '*'))}.PARAMETER=VALUE, unless it is data"
+                report.skips.append(Skip(f"cost of {cut(function.name)}", error.message, fix))
     if unknown:
-        names = ", ".join(unknown[:_NAMED]) + (f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else "")
-        fix = f"--launch {unknown[0]}=GRID/BLOCK, or [[tool.ssmtool.launch]]"
-        report.skips.append(Skip(f"cost of {names}", "no launch shape is known", fix))
+        report.skips.append(no_launch("cost", unknown))
     return report
+
+
+def no_launch(what: str, kernels: Sequence[str]) -> Skip:
+    """That `what` was not told for kernels without a launch."""
+    names = ", ".join(map(cut, kernels[:_NAMED]))
+    names += f" and {len(kernels) - _NAMED} more" if len(kernels) > _NAMED else ""
+    fix = f"--launch {shlex.quote(cut(kernels[0], '*'))}=GRID/BLOCK, or [[tool.ssmtool.launch]]"
+    return Skip(f"{what} of {names}", "no launch shape is known", fix)
 
 
 def plans_of(entries: Iterable[Function], launches: Sequence[Launch] = ()) -> dict[str, LaunchPlan]:
@@ -195,7 +203,7 @@ def walked_counts(
     """
     plan = plans_of([function], launches).get(function.name)
     if plan is None:
-        return None, f"no launch shape is known; --launch {function.name}=GRID/BLOCK gives one"
+        return None, f"no launch shape is known; --launch {shlex.quote(cut(function.name, '*'))}=GRID/BLOCK gives one"
     try:
         assumed = _assumed(each, function, plan, assumptions, {"n": 2} if plan.parameter else {})
         return walk(Flow(function), assumed, plan.shape).issued, None

@@ -1,4 +1,4 @@
-"""What to say when no kernel has the name a user gave."""
+"""Names of kernels for people: what to say when there is none of a name, and mangled ones in short."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ from collections.abc import Iterable
 
 # Names listed in a message; a real file may have thousands.
 _LISTED = 16
+# The longest name that is shown whole; of a longer one so much of the beginning, and the end.
+_WHOLE, _HEAD, _TAIL = 48, 35, 10
+
+
+def cut(name: str, middle: str = "...") -> str:
+    """A long (mangled) name without its middle. With `*` for it, a pattern that fits the name."""
+    return name if len(name) <= _WHOLE else f"{name[:_HEAD]}{middle}{name[-_TAIL:]}"
 
 
 def no_entry(name: str, entries: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ units of 256, out of four partitions of the register file; shared memory to whol
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -112,10 +113,13 @@ def occupancy_rows(
     return tuple(_row(by_name[launch.kernel], launch, limits) for launch in launches if launch.kernel in by_name)
 
 
-def occupancy_table(rows: Iterable[OccupancyRow], limits: Limits = GK210) -> dict[str, object]:
-    """Title, columns and rows for a report."""
+def occupancy_table(rows: Iterable[OccupancyRow], limits: Limits = GK210, target: str = "sm_37") -> dict[str, object]:
+    """Title, columns and rows for a report. `target` is what ptxas counted the registers for."""
+    other = (
+        "" if target.startswith("sm_3") else f", with the registers of {target}: a comparison, it does not run there"
+    )
     return {
-        "title": f"Occupancy of one {limits.name} multiprocessor",
+        "title": f"Occupancy of one {limits.name} multiprocessor{other}",
         "columns": ("kernel", "grid", "block", "registers", "shared", "blocks", "warps", "occupancy", "limit", "waves"),
         "rows": [
             (

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ssmtool.audit.counts import Counts
+from ssmtool.audit.names import cut
 from ssmtool.audit.paths import PathCounts
 from ssmtool.findings import Outcome
 
@@ -54,9 +55,9 @@ class KernelAudit:
 
     @property
     def explain(self) -> str:
-        """The command that prints this kernel with its margin."""
+        """The command that prints this kernel with its margin; a long name as a pattern, so that it stays on a line."""
         file = f" {shlex.quote(self.argument)}" if self.argument not in (None, "-") else ""
-        return f"ssmtool audit-ptx{file} --explain {shlex.quote(self.name)}"
+        return f"ssmtool audit-ptx{file} --explain {shlex.quote(cut(self.name, '*'))}"
 
     @property
     def local_bytes(self) -> int:

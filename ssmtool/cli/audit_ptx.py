@@ -191,6 +191,7 @@ def _audit(
         extra["cost"] = costs.to_json()
         tables += cost_tables(costs)
     if resources:
+        from ssmtool.audit.cost import no_launch
         from ssmtool.audit.launches import launches_of
         from ssmtool.audit.occupancy import occupancy_rows, occupancy_table
         from ssmtool.audit.resources import three_tiers
@@ -202,7 +203,10 @@ def _audit(
             shapes = launches_of(text.module.entries, [replace(each, optional=True) for each in launches])
             rows = occupancy_rows((tier.estimate for tier in tiers.kernels if tier.estimate), shapes.values())
             if rows:
-                tables.append(occupancy_table(rows))
+                tables.append(occupancy_table(rows, target=text.module.target))
+            unknown = [tier.kernel for tier in tiers.kernels if tier.estimate and tier.kernel not in shapes]
+            if unknown:
+                result.outcome.skips.append(no_launch("occupancy", unknown))
     extra["tables"] = tables
     _report(app, result, extra, output_format, inputs)
     return int(result.outcome.verdict)

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ssmtool.audit.compare import KernelChange
+from ssmtool.audit.names import cut
 from ssmtool.audit.paths import Guarding, PlacedAccess
 from ssmtool.audit.result import AuditResult, KernelAudit
 from ssmtool.report.table import print_table
 
 # Places of local traffic that are printed for one kernel.
 _GROUPS = 8
-# The longest name of a kernel that is shown whole.
-_NAME = 48
 
 COLUMNS = (
     "kernel",
@@ -71,9 +70,9 @@ def sentence(kernel: KernelAudit) -> str:
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
     """Name -> what the console shows for it: long (mangled) ones lose their middle where no two become alike."""
-    short = {name: name if len(name) <= _NAME else f"{name[: _NAME - 13]}...{name[-10:]}" for name in names}
+    short = {name: cut(name) for name in names}
     alike = Counter(short.values())
-    return {name: cut if alike[cut] == 1 else name for name, cut in short.items()}
+    return {name: shown if alike[shown] == 1 else name for name, shown in short.items()}
 
 
 def print_audit(result: AuditResult, short: Mapping[str, str]) -> None:

@@ -62,6 +62,10 @@ def _number(value: float) -> str:
     return f"{value:.0f}" if abs(value - round(value)) < 0.005 else f"{value:.2f}"
 
 
+def _time(microseconds: float) -> str:
+    return f"{microseconds:.1f}" if microseconds >= 10 else f"{microseconds:.3f}"
+
+
 def _slots(slots: Mapping[str, float], used: list[str], warps: int) -> list[str]:
     total = sum(slots.values())
     return [_number(total), _number(total / warps), *(_number(slots.get(name, 0)) for name in used)]
@@ -76,8 +80,8 @@ def _floors(cost: KernelCost) -> list[str]:
         "x".join(str(size) for size in cost.grid),
         "-" if cost.positions is None else str(cost.positions),
         f"{cost.slots:.0f}",
-        f"{boost:.1f} to {base:.1f}",
+        f"{_time(boost)} to {_time(base)}",
         f"{known}{cost.bytes:.0f}",
-        f"{known}{bandwidth:.1f}",
+        f"{known}{_time(bandwidth)}",
         "issue" if boost > bandwidth else "bandwidth",
     ]

@@ -416,8 +416,9 @@ def test_long_names_are_cut_in_tables_and_whole_in_commands_and_data(tmp_path: P
     path = tmp_path / "a file.ptx"
     path.write_text(SMALL.replace("entry k", f"entry {name}"))
     found = run(tmp_path, "audit-ptx", str(path))
-    assert "xxx...ail_of_it: declared 8 bytes" in found.out
-    assert f"ssmtool audit-ptx '{path}' --explain {name}" in found.out
+    assert "xxx...tail_of_it: declared 8 bytes" in found.out
+    assert f"ssmtool audit-ptx '{path}' --explain '_ZN{'x' * 32}*tail_of_it'" in found.out.replace("\n     ", "")
+    assert run(tmp_path, "audit-ptx", str(path), "--explain", f"_ZN{'x' * 32}*tail_of_it").code == 0
     # Alike when cut: then they are not.
     other = name.replace("xtail", "ytail")
     path.write_text(path.read_text() + SMALL.split("64\n", 1)[1].replace("entry k", f"entry {other}"))
