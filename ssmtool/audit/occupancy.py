@@ -115,9 +115,8 @@ def occupancy_rows(
 
 def occupancy_table(rows: Iterable[OccupancyRow], limits: Limits = GK210, target: str = "sm_37") -> dict[str, object]:
     """Title, columns and rows for a report. `target` is what ptxas counted the registers for."""
-    other = (
-        "" if target.startswith("sm_3") else f", with the registers of {target}: a comparison, it does not run there"
-    )
+    runs = re.fullmatch(r"sm_[123]\d", target)
+    other = "" if runs else f", with the registers of {target} (a comparison: such PTX does not run there)"
     return {
         "title": f"Occupancy of one {limits.name} multiprocessor{other}",
         "columns": ("kernel", "grid", "block", "registers", "shared", "blocks", "warps", "occupancy", "limit", "waves"),

@@ -303,6 +303,10 @@ class _Warp:
             return
         size = TYPE_BITS.get(instruction.type or "b8", 8) // 8 * instruction.opcode.vector
         active = self._guard(step, mask)
+        if step.guard is not None and any(
+            mask >> lane & 1 and self._lane(step.guard, lane) is None for lane in range(WARP)
+        ):
+            self.walked.unknown_addresses += 1  # whether it is touched at all is not known
         targets = []
         if instruction.base != "st" and instruction.base != "red":
             targets.append(self.walked.read)

@@ -108,6 +108,16 @@ def walked(body: str, threads: int = 32, **values: int) -> dict[str, int]:
     return total
 
 
+def test_an_access_under_a_guard_that_is_not_known_makes_the_bytes_a_lower_bound() -> None:
+    text = HEAD + "setp.lt.s32 %p1, %r1, 7;\n@%p1 ld.global.u32 %r2, [%rd1];\nret; }\n"
+    given = Input("one.ptx", parse(text), {"k": ("out", "n")})
+    launch = [parse_launch("k=1/32")]
+    (cost,) = cost_report([given], [], launch).costs
+    assert (cost.exact, cost.bytes) == (False, 0)
+    (cost,) = cost_report([given], [make_assumption("k.n", 6)], launch).costs
+    assert (cost.exact, cost.bytes) == (True, 4)
+
+
 def test_lanes_that_part_meet_again_after_the_branch() -> None:
     body = (
         "mov.u32 %r2, %tid.x; setp.lt.u32 %p1, %r2, 7; @%p1 bra A; mul.lo.s32 %r3, %r2, 3; bra B;"
