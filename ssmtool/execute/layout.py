@@ -12,7 +12,13 @@ from enum import IntEnum
 import msgspec
 
 
-class LaunchSlot(IntEnum):
+class _Number(IntEnum):
+    """A number that is written as one: until Python 3.11 an IntEnum's text is its name, in LLVM's text too."""
+
+    __str__ = int.__repr__
+
+
+class LaunchSlot(_Number):
     """Words of the launch table."""
 
     NEXT = 0
@@ -44,7 +50,7 @@ class LaunchSlot(IntEnum):
 LAUNCH_WORDS = 16
 
 
-class WorkerSlot(IntEnum):
+class WorkerSlot(_Number):
     """Words of a worker's table."""
 
     SHARED = 0
@@ -69,7 +75,7 @@ class WorkerSlot(IntEnum):
 WORKER_WORDS = 16
 
 
-class AllocationSlot(IntEnum):
+class AllocationSlot(_Number):
     """Words of one allocation's row."""
 
     BASE = 0
@@ -84,7 +90,7 @@ READ_ONLY = 1
 """Bit of AllocationSlot.FLAGS: a store into it is a fault."""
 
 
-class SiteSlot(IntEnum):
+class SiteSlot(_Number):
     """Words of one memory access's row."""
 
     BASE = 0
@@ -97,7 +103,7 @@ class SiteSlot(IntEnum):
 SITE_WORDS = 4
 
 
-class Fault(IntEnum):
+class Fault(_Number):
     """What a kernel can be reported for. `extra` of the callback is explained with each."""
 
     OUT_OF_BOUNDS = 1

@@ -168,3 +168,8 @@ def test_large_grids_are_handed_out_in_chunks(blocks: int, chunk: int) -> None:
     spy = Spy()
     run(spy, (blocks, 1, 1))
     assert {table[LaunchSlot.CHUNK] for table in spy.launches} == {chunk}
+
+
+def test_words_of_the_tables_are_numbers_in_text_too() -> None:
+    # Before Python 3.11 an IntEnum's text is its name, and LLVM's text is made from it.
+    assert f"{LaunchSlot.PARAMS} {WorkerSlot.EPOCH!s} {SiteSlot.TOUCHED}" == "5 7 3"
