@@ -16,8 +16,8 @@ from llvmlite import ir
 from ssmtool.execute.layout import SITE_WORDS, LaunchSlot, SiteSlot, WorkerSlot
 from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.runtime import Region, check
-from ssmtool.execute.lower.values import Lanes, any_lane, as_type, i64, splat, word
-from ssmtool.execute.numerics.lanes import I1, I64, Splat, Value
+from ssmtool.execute.lower.values import Lanes, any_lane, as_type, i64, mask_bits, splat, word
+from ssmtool.execute.numerics.lanes import I1, I64, Builder, Splat, Value
 from ssmtool.execute.program.flatten import Op, Place, refuse
 from ssmtool.ptx.operands import Address, Register
 
@@ -111,14 +111,6 @@ def local_address(gang: Gang, lanes: Lanes) -> Value:
     return b.select(inside, b.add(local_bases(gang), offset), Splat(offset.type, i64(0)))
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What `guarded` found: whether the whole access may go the quick way, and the lanes that may go on otherwise."""
-
-    quick: Value
-    mask: Value
-
-
 def site_row(gang: Gang, site: int) -> Value:
     """The row of an access in the worker's table."""
     b = gang.builder
@@ -156,15 +148,53 @@ def all_inside(gang: Gang, target: Target) -> Value:
             part = b.and_(address.value, Splat(offset.type, low))
             bad = b.or_(bad, b.icmp_unsigned("!=", part, Splat(offset.type, i64(0))))
         return b.not_(any_lane(b, b.and_(bad, gang.mask)))
-    reach = address.stride * (gang.lanes - 1)
-    first = address.value if reach >= 0 else b.add(address.value, i64(reach & (2**64 - 1)))
-    span = abs(reach) + target.bytes
+    return _ends_inside(gang, target, base, size)
+
+
+def _ends_inside(gang: Gang, target: Target, base: Value, size: Value) -> Value:
+    """For a stepped address: both ends of the gang are inside, or at least both ends of its active lanes.
+
+    The second look is for the likes of `if (tid < stride) p[tid] += p[tid + stride]`, where idle lanes point outside.
+    """
+    b = gang.builder
+    address = target.address
+    assert address.stride is not None
+    if address.stride % target.bytes:
+        return ir.Constant(I1, 0)
+    whole = _span_inside(gang, target, base, size, i64(0), i64(gang.lanes - 1))
+    if address.stride == 0 or gang.full:
+        return whole
+    room = gang.alloca(I1)
+    b.store(whole, room)
+    with b.if_then(b.not_(whole)):
+        bits = mask_bits(b, gang.mask)
+        empty = b.icmp_unsigned("==", bits, ir.Constant(bits.type, 0))
+        low = as_type(b, _zeros(b, "cttz", bits), I64)
+        high = b.sub(i64(gang.lanes - 1), as_type(b, _zeros(b, "ctlz", bits), I64))
+        b.store(b.or_(empty, _span_inside(gang, target, base, size, low, high)), room)
+    return b.load(room)
+
+
+def _zeros(b: Builder, name: str, bits: Value) -> Value:
+    """Trailing (cttz) or leading (ctlz) zeros of a mask."""
+    function = b.module.globals.get(f"llvm.{name}.i{bits.type.width}") or ir.Function(
+        b.module, ir.FunctionType(bits.type, [bits.type, I1]), f"llvm.{name}.i{bits.type.width}"
+    )
+    return b.call(function, [bits, ir.Constant(I1, 0)])
+
+
+def _span_inside(gang: Gang, target: Target, base: Value, size: Value, low: Value, high: Value) -> Value:
+    """i1: the access is inside and aligned for every lane from `low` to `high`."""
+    b = gang.builder
+    stride = target.address.stride
+    assert stride is not None
+    start, end = (low, high) if stride >= 0 else (high, low)
+    first = b.add(target.address.value, b.mul(start, i64(stride & (2**64 - 1))))
+    span = b.add(b.mul(b.sub(end, start), i64(stride & (2**64 - 1))), i64(target.bytes))
     offset = b.sub(first, base)
-    inside = b.and_(b.icmp_unsigned("<", offset, size), b.icmp_unsigned(">=", b.sub(size, offset), i64(span)))
+    inside = b.and_(b.icmp_unsigned("<", offset, size), b.icmp_unsigned(">=", b.sub(size, offset), span))
     if target.bytes > 1:
-        if address.stride % target.bytes:
-            return ir.Constant(I1, 0)
-        aligned = b.icmp_unsigned("==", b.and_(address.value, low), i64(0))
+        aligned = b.icmp_unsigned("==", b.and_(target.address.value, i64(target.bytes - 1)), i64(0))
         inside = b.and_(inside, aligned)
     return inside
 

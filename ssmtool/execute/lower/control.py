@@ -44,6 +44,8 @@ class Control:
         self.live = gang.alloca(gang.mask_type, "live")
         self.budget = gang.alloca(I64, "budget")
         self.counter_of: dict[int, int] = {}
+        self.all_stay = gang.geometry.threads % gang.lanes == 0 and not any(map(self._lanes_leave, self.order))
+        """Every lane exists and none exits before the others."""
 
     def emit(self) -> None:
         """The whole function."""
@@ -90,6 +92,11 @@ class Control:
         checks.begin(gang)
         b.branch(self.heads[0])
 
+    def _lanes_leave(self, number: int) -> bool:
+        """Whether some lanes may exit at the end of a block while others go on."""
+        block = self.graph.blocks[number]
+        return block.exits and (number in self.gang.shapes.divergent or not self.schedule.together(number))
+
     def _existing(self) -> Value:
         gang = self.gang
         b = gang.builder
@@ -107,6 +114,7 @@ class Control:
         b.position_at_end(self.heads[block.index])
         gang.together = self.schedule.together(block.index)
         gang.mask = b.load(self.live if gang.together else self.active)
+        gang.full = gang.together and self.all_stay
         gang.kept = gang.shapes.kept[block.index]
         self._count(block)
         rank = self.schedule.rank

@@ -86,6 +86,8 @@ class Gang:
         self.kept: frozenset[Register] = frozenset()
         self.slots: dict[Register, Value] = {}
         self.together = True
+        self.full = False
+        """Whether `mask` is known to hold every lane."""
         self.lane_numbers = self.builder.load(lane_numbers)
         """0, 1, 2, ... as a vector of i64."""
         self.stop_block: Value = None

@@ -25,10 +25,35 @@ _TYPES = frozenset(
     "b8 u8 s8 b16 u16 s16 f16 bf16 b32 u32 s32 f32 f16x2 bf16x2 b64 u64 s64 f64".split()  # noqa: SIM905
 )
 _WORDS = frozenset(
-    (
-        "global shared shared::cta const local param param::entry param::func volatile relaxed acquire release weak "
-        "cta gpu sys nc ca cg cs lu cv wb wt v2 v4 v8"
-    ).split()  # noqa: SIM905
+    [
+        "global",
+        "shared",
+        "shared::cta",
+        "const",
+        "local",
+        "param",
+        "param::entry",
+        "param::func",
+        "volatile",
+        "relaxed",
+        "acquire",
+        "release",
+        "weak",
+        "cta",
+        "gpu",
+        "sys",
+        "nc",
+        "ca",
+        "cg",
+        "cs",
+        "lu",
+        "cv",
+        "wb",
+        "wt",
+        "v2",
+        "v4",
+        "v8",
+    ]
 )
 
 
