@@ -25,6 +25,8 @@ class Callees:
     def __init__(self, module: Module) -> None:
         self._functions: Mapping[str, Function] = {function.name: function for function in module.functions}
         self._aliases = module.aliases
+        self._funcs = {function.name for function in module.functions if function.kind == "func"}
+        self._names: dict[str, set[str]] = {}
         self._module_locals = {
             variable.name: variable.size for variable in module.variables if variable.space == "local"
         }
@@ -52,6 +54,8 @@ class Callees:
         One that is only called from dead blocks is marked as not executed.
         """
         everything, elsewhere = self._below(entry)
+        if not everything:
+            return (), elsewhere
         live = everything if analysis is None else self._closure(self._calls(entry, analysis)[0])
         handed = self._handed(entry, everything)
         found = []
@@ -92,13 +96,16 @@ class Callees:
     def _calls(self, function: Function, analysis: PathAnalysis | None = None) -> tuple[list[str], bool]:
         """Functions called, and whether others are; with an analysis only from what may be executed.
 
-        A call through a register may run any function of this text, and others.
+        A call through a register may run any function of this text, and others. One whose address is taken counts as
+        called, whatever the analysis.
         """
         if analysis is None and function.name in self._called_by:
             return self._called_by[function.name]
         names: dict[str, None] = {}
         elsewhere = False
-        for index, opcode in enumerate(function.opcodes):
+        # One look at the distinct opcodes: most kernels call nothing.
+        calling = any(opcode.startswith("call") for opcode in function.histogram())
+        for index, opcode in enumerate(function.opcodes if calling else ()):
             if not opcode.startswith("call") or (analysis is not None and not analysis.executed(index)):
                 continue
             name = callee(function, index)
@@ -109,10 +116,23 @@ class Callees:
                 names[name] = None
             else:
                 elsewhere = True
+        # One that is named without being called has its address taken: whoever gets that may call it.
+        named = self._named(function)
+        if named:
+            calls = (index for index, opcode in enumerate(function.opcodes) if opcode.startswith("call"))
+            named = named - {callee(function, index) for index in calls}
+            names |= dict.fromkeys(sorted(named))
         result = list(names), elsewhere
         if analysis is None:
             self._called_by[function.name] = result
         return result
+
+    def _named(self, function: Function) -> set[str]:
+        """The `.func`s that the function's text names, itself left out."""
+        if function.name not in self._names:
+            words = set(_NAME.findall(function.text)) if self._funcs else set()
+            self._names[function.name] = (words & self._funcs) - {function.name}
+        return self._names[function.name]
 
     def _hands_out(self, name: str) -> bool:
         if name not in self._hands:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from ssmtool.audit.assumptions import Assumed, Assumption, Parameters, resolve
 from ssmtool.audit.calls import Callees
@@ -10,7 +11,7 @@ from ssmtool.audit.counts import count
 from ssmtool.audit.flow import Flow
 from ssmtool.audit.inputs import Input
 from ssmtool.audit.paths import PathAnalysis, PathCounts
-from ssmtool.audit.result import AuditResult, CalledFunction, KernelAudit
+from ssmtool.audit.result import AuditResult, KernelAudit
 from ssmtool.findings import Finding, Severity
 from ssmtool.ptx import Function
 
@@ -25,9 +26,14 @@ def audit(inputs: Sequence[Input], assumptions: Iterable[Assumption] = ()) -> Au
     for each in inputs:
         for function in each.module.entries:
             parameters.setdefault(function.name, Parameters.of(function, each.parameters))
-    assumed = resolve(assumptions, parameters)
+    given = list(assumptions)
+    resolve(given, parameters)  # raises for what fits nothing anywhere
+    given = [replace(assumption, optional=True) for assumption in given]
     for each in inputs:
         callees = Callees(each.module)
+        # Each input by itself: kernels of one name in two files may have other parameters.
+        entries = {function.name: Parameters.of(function, each.parameters) for function in each.module.entries}
+        assumed = resolve(given, entries)
         for function in each.module.entries:
             names = Parameters.of(function, each.parameters)
             result.kernels.append(_kernel(each, function, names, assumed[function.name], callees))
@@ -58,10 +64,7 @@ def _kernel(each: Input, function: Function, names: Parameters, assumed: Assumed
     else:
         # Nothing assumed and no local traffic: no path can have any.
         path = PathCounts({}, counts.instructions, 0, 0, 0, 0, ())
-    called: tuple[CalledFunction, ...] = ()
-    elsewhere = False
-    if counts.calls:
-        called, elsewhere = callees.reached(function, analysis)
+    called, elsewhere = callees.reached(function, analysis)
     return KernelAudit(
         input=each.name,
         name=function.name,

@@ -13,18 +13,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ssmtool.audit.calls import Callees
 from ssmtool.audit.driver_truth import CHECK as DRIVER_CHECK
 from ssmtool.audit.driver_truth import DriverReport, DriverResources, ask_driver
 from ssmtool.errors import ProductError
 from ssmtool.findings import Skip
-from ssmtool.ptx import Function, Module, parse
+from ssmtool.ptx import Module, parse
 from ssmtool.toolchain.model import ToolchainError
 from ssmtool.toolchain.ptxas import PtxasReport, assemble, select_ptxas
 from ssmtool.toolchain.ptxas_report import Resources
 
 ESTIMATE_CHECK = "ptxas estimate of registers, stack frame and spills"
 _VERSION = re.compile(r"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
-_NAME = re.compile(r"[A-Za-z_$%][\w$]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +99,20 @@ class Tiers:
 
 
 def hints(module: Module) -> dict[str, Hint]:
-    """The first tier, by kernel. A function counts for a kernel that names it, directly or through others."""
-    functions = {function.name: function for function in module.functions if function.kind == "func"}
-    shared = {variable.name: variable.size for variable in module.variables if variable.space == "local"}
-    return {entry.name: _hint(entry, functions, dict(shared)) for entry in module.require_entries()}
+    """The first tier, by kernel: what the audit counts in the text, the functions it may call included."""
+    callees = Callees(module)
+    found = {}
+    for entry in module.require_entries():
+        accesses = callees.accesses(entry)
+        called, _ = callees.reached(entry, None)
+        loads = sum(access.kind == "load" for access in accesses)
+        depot = entry.local_bytes + callees.module_bytes(entry, called)
+        found[entry.name] = Hint(
+            depot + sum(function.local_bytes for function in called),
+            loads + sum(function.local_loads for function in called),
+            len(accesses) - loads + sum(function.local_stores for function in called),
+        )
+    return found
 
 
 def measure(ptx: str, target: str, *, name: str = "kernel.ptx", timeout_s: float = 300.0) -> PtxasReport | Skip:
@@ -141,28 +151,6 @@ def three_tiers(
         KernelTiers(kernel, hint, estimates.get(kernel), truths.get(kernel)) for kernel, hint in hinted.items()
     )
     return Tiers(target, kernels, estimate, truth)
-
-
-def _hint(entry: Function, functions: dict[str, Function], module_local: dict[str, int]) -> Hint:
-    """`functions` are the module's `.func`, `module_local` the bytes of its own `.local` variables."""
-    reached, waiting = {entry.name: entry}, [entry]
-    depot = 0
-    while waiting and (functions or module_local):
-        # By name anywhere in the text: a call by address takes the name in a `mov` first.
-        names = set(_NAME.findall(waiting.pop().text))
-        for name in names & module_local.keys():
-            depot += module_local.pop(name)
-        for name in names & functions.keys() - reached.keys():
-            reached[name] = functions[name]
-            waiting.append(functions[name])
-    counts = {"ld": 0, "st": 0}
-    for function in reached.values():
-        for opcode, count in function.histogram().items():
-            parts = opcode.split(".")
-            if parts[0] in counts and "local" in parts[1:]:
-                counts[parts[0]] += count
-    depot += sum(function.local_bytes for function in reached.values())
-    return Hint(depot, counts["ld"], counts["st"])
 
 
 def _row(kernel: KernelTiers) -> tuple[str, ...]:

@@ -83,5 +83,5 @@ def _floors(cost: KernelCost) -> list[str]:
         f"{_time(boost)} to {_time(base)}",
         f"{known}{cost.bytes:.0f}",
         f"{known}{_time(bandwidth)}",
-        "issue" if boost > bandwidth else "bandwidth",
+        "bandwidth" if bandwidth > boost else "issue" if cost.exact else "not told",
     ]

@@ -242,3 +242,26 @@ def test_local_variables_outside_any_function_count_where_they_are_named() -> No
     found = handed(text)
     assert (found["k"].local_bytes, found["k"].path_local) == (40, (2, 1))
     assert (found["none"].local_bytes, found["none"].path_local) == (0, (0, 0))
+
+
+def test_a_function_whose_address_is_taken_may_be_called() -> None:
+    text = CALLS.replace(
+        ".visible .entry none() { ret; }", ".visible .entry none() { .reg .b64 %rd<2>; mov.u64 %rd1, deep; ret; }"
+    )
+    from ssmtool.audit.inputs import Input
+
+    assert dict(audit([Input("calls.ptx", parse(text))]).by_name)["none"].path_local == (1, 1)
+
+
+def test_an_assumption_is_about_the_parameter_of_that_name_in_each_file() -> None:
+    from ssmtool.audit.inputs import Input
+
+    text = """.version 7.4
+.target sm_37
+.address_size 64
+.entry k(.param .u32 k_param_0, .param .u32 k_param_1) { .local .align 4 .b8 d[4]; .reg .pred %p<2>; .reg .b32 %r<3>;
+ld.param.u32 %r1, [k_param_0]; setp.eq.s32 %p1, %r1, 4; @%p1 bra E; st.local.u32 [d], %r1; E: ret; }
+"""
+    inputs = [Input(name, parse(text), {"k": names}) for name, names in (("a", ("n", "m")), ("b", ("m", "n")))]
+    first, second = audit(inputs, [parse_assumption("k.n=4")])
+    assert (first.path_local, second.path_local) == ((0, 0), (0, 1))
