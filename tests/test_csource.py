@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ssmtool.csource import defines_from_flags, find_kernels, find_name_array, read_kernels
 from ssmtool.csource.conditions import evaluate
 from ssmtool.csource.mask import mask
+from ssmtool.csource.preprocess import Included
 from ssmtool.errors import SsmtoolError
 
 KERNELS = Path(__file__).parent.parent / "kernels"
@@ -223,6 +224,42 @@ def test_conditions_are_valued_as_the_preprocessor_does(texts: list[str]) -> Non
     assert taken == {index for index, (_, value) in enumerate(decided) if value}
 
 
+atoms = ["3", "0x10", "2u", "017", "'a'", "LAST", "N", "TWICE(2)", "sizeof n / sizeof *n", "(int)5u", "(unsigned)2"]
+counts = st.recursive(
+    st.sampled_from(atoms),
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from(OPERATORS), inner).map(lambda parts: f"({' '.join(parts)})"),
+        st.tuples(inner, st.sampled_from(OPERATORS), inner).map(" ".join),
+        st.tuples(st.sampled_from("!-~"), inner).map(lambda parts: f"{parts[0]}({parts[1]})"),
+        st.tuples(inner, inner, inner).map(lambda parts: f"({parts[0]} ? {parts[1]} : {parts[2]})"),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=1, deadline=None)
+@given(st.lists(counts, min_size=150, max_size=150))
+def test_counts_are_valued_as_a_compiler_does(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
+    """gcc prints the value of every count that was decided; unsigned wraps and overflows must be left undecided."""
+    gcc = shutil.which("gcc")
+    if gcc is None:
+        pytest.skip("no gcc: counts were not compared with a compiler's")
+    head = 'enum { FIRST, LAST = 4 };\n#define N 1 + 2\n#define TWICE(x) (2 * x)\nconst char *n[] = { "a", "b" };\n'
+    decided: list[tuple[str, int]] = []
+    for text in texts:
+        count = find_name_array(f"{head}int f(void) {{ return load(n, {text}); }}\n".encode(), "x.c", "n", "load").count
+        assert count is not None
+        if count.value is not None:
+            decided.append((text, count.value))
+    assert len(decided) > len(texts) // 3
+    folder = tmp_path_factory.mktemp("counts")
+    lines = "".join(f'printf("%lld\\n", (long long)({text}));\n' for text, _ in decided)
+    (folder / "x.c").write_text(f"#include <stdio.h>\n{head}int main(void) {{\n{lines}return 0; }}\n")
+    subprocess.run([gcc, "-w", "x.c", "-o", "x"], cwd=folder, check=True, timeout=60)
+    printed = subprocess.run([folder / "x"], capture_output=True, text=True, check=True, timeout=60).stdout.split()
+    assert [(text, int(number)) for (text, _), number in zip(decided, printed, strict=True)] == decided
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -411,3 +448,105 @@ def test_bodies_that_are_not_parsed_hide_no_kernel(text: str, names: list[str] |
         assert found or source.unread  # not a word is lost: read, or said to be unread
     else:
         assert found == names
+
+
+KERNEL = 'extern "C" __global__ void k(int *x) { x[0] = 1; }\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"// {'x' * 3_000_000}\n",
+        f"/* {'__global__ ' * 100_000} */",
+        " " * 3_000_000,
+        "int a;\n" * 50_000,
+        "//a\n" * 50_000,
+        f"int y = {'(' * 50_000}1{')' * 50_000};\n",
+        f"void f() {'{' * 50_000}{'}' * 50_000}\n",
+        "#\n" * 50_000,
+        "#if X\n" * 5_000 + "int a;\n" + "#endif\n" * 5_000,
+        "#if X\nint a;\n#endif\n" * 5_000,
+        f"#if {'(' * 50_000}1{')' * 50_000}\n#endif\n",
+        f"#if {'*'.join(['9' * 1000] * 500)}\n#endif\n",
+        "#define A0 1\n" + "".join(f"#define A{i + 1} A{i}{f'+A{i}' * 9}\n" for i in range(14)) + "#if A14\n#endif\n",
+        'extern "C" {' * 5_000 + "}" * 5_000,
+        "char *s = " + r'"\"" ' * 50_000 + "\n;\n",
+        'R"(' * 30_000 + '"\n;',
+    ],
+    ids=[
+        "comment", "kernels in a comment", "blanks", "lines", "comments", "parentheses", "braces", "directives", "deep",
+        "conditions", "deep condition", "huge number", "bomb in a condition", "linkage", "quotes", "raw strings",
+    ],
+)  # fmt: skip
+def test_no_text_takes_more_than_linear_time(text: str) -> None:
+    """What took minutes or all the memory, at a size that a quadratic reader does not survive."""
+    source = read_kernels(text + KERNEL, "x.cu", defines={})
+    assert [kernel.name for kernel in source.kernels] == ["k"] or (source.unread and text.startswith("R"))
+
+
+@pytest.mark.parametrize(
+    ("text", "macro"),
+    [
+        (
+            "#define A0 __global__\n" + "".join(f"#define A{i + 1} {f'A{i} ' * 10}\n" for i in range(12)) + "A12\n",
+            r"x\.cu:14: the macro A\d+ has no end: its expansion passes 2 MB",
+        ),
+        ("#define P extern Q\n#define Q P\nP\n", r"x\.cu:3: the macro P has no end: its expansion passes 64 levels"),
+    ],
+    ids=["bomb", "circle"],
+)
+def test_a_macro_without_end_is_refused_by_name(text: str, macro: str) -> None:
+    with pytest.raises(SsmtoolError, match=macro) as error:
+        read_kernels(text + KERNEL, "x.cu")
+    assert error.value.exit_code == 2
+
+
+def test_a_macro_that_names_itself_or_lies_deep_is_expanded() -> None:
+    text = "#define M0 __global__ void\n" + "".join(f"#define M{i + 1} M{i}\n" for i in range(40))
+    text += (
+        '#define k1 k1\nextern "C" M40 k1(int x) {}\n#define extern extern\nextern "C" __global__ void k2(int x) {}\n'
+    )
+    assert [kernel.name for kernel in find_kernels(text, "x.cu")] == ["k1", "k2"]
+
+
+def test_a_condition_is_expanded_before_it_is_valued() -> None:
+    text = "#define N 1 + 1\n#define F(x) x * 2\n#if N * 2 == 3 && F(N) == 3\n" + KERNEL + "#endif\n"
+    assert [kernel.conditional for kernel in find_kernels(text, "x.cu")] == [False]
+
+
+FILES = {
+    "common.cuh": '#pragma once\n#include <stdint.h>\n#define KERNEL extern "C" __global__ void\n',
+    "more.cuh": '#ifndef MORE\n#define MORE\n#include "common.cuh"\n// extern "C" __global__ void old(int x) {}\n'
+    "KERNEL more(int x)\n{ }\n#endif",
+    "list.inc": "__global__ void listed(int x) {}\n#ifdef WIDE\n__global__ void wide(int x) {}\n#endif\n",
+    "self.cuh": '#include "self.cuh"\n',
+    "wide.cuh": '#include "lf.cuh"\n' * 9000,
+    "lf.cuh": "int x;\n",
+}
+
+
+def included(text: str, _includer: Path) -> Included | None:
+    name = text.strip('"<>')
+    return Included(Path(name), name, FILES[name].encode()) if name in FILES else None
+
+
+def test_kernels_of_included_files_stand_where_they_are_written() -> None:
+    text = '#include "common.cuh"\nKERNEL first(int x) {}\n#include "more.cuh"\n#include "more.cuh"\nextern "C" {\n'
+    text += '#include "list.inc"\n}\nKERNEL last(int x) {}\n#if 0\n#include "self.cuh"\n#endif\n'
+    source = read_kernels(text, "x.cu", defines={}, resolve=included)
+    assert [(kernel.name, kernel.path, kernel.line, kernel.extern_c) for kernel in source.kernels] == [
+        ("first", "x.cu", 2, True),
+        ("more", "more.cuh", 5, True),
+        ("listed", "list.inc", 1, True),
+        ("wide", "list.inc", 3, True),
+        ("last", "x.cu", 8, True),
+    ]
+    assert [kernel.condition for kernel in source.kernels if kernel.condition] == ["#ifdef WIDE"]
+    assert [(hidden.name, hidden.path, hidden.line) for hidden in source.hidden] == [("old", "more.cuh", 4)]
+    assert source.includes == ("<stdint.h>",)
+
+
+@pytest.mark.parametrize("name", ["self.cuh", "wide.cuh"])
+def test_includes_without_end_are_refused(name: str) -> None:
+    with pytest.raises(SsmtoolError, match="its text has no end"):
+        read_kernels(f'#include "{name}"\n', "x.cu", resolve=included)

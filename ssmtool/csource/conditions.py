@@ -227,6 +227,8 @@ class Reader:
             return self._divided(operator, left, right, unsigned)
         if operator == "*":
             return self.checked(a * b, unsigned, left.sizes + right.sizes)
+        if operator in _COMPARE and 0 in (a, b):
+            return Value(int(_COMPARE[operator](a, b)))  # Whatever the size of an element, it is above zero.
         if left.sizes != right.sizes:
             raise UndecidableError
         if operator in _COMPARE:

@@ -19,7 +19,7 @@ _BRACKET = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|[()\[\]{},]', re.DOTALL)
 _OPEN = re.compile(r"\s*\(")
 _SEED = re.compile(r"\b(?:__global__|__launch_bounds__|extern)\b")
 _ROUNDS = 64
-_GROWTH = 4_000_000
+_GROWTH = 2_000_000
 # Keeps a macro's own name in its body from being expanded again; no source has this character.
 _PAINT = "\0"
 

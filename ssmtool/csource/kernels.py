@@ -279,7 +279,7 @@ def _squeeze(text: str) -> str:
 
 def _hidden(view: View) -> tuple[HiddenKernel, ...]:
     """Kernel heads in comments and in groups that are surely not compiled."""
-    found: list[HiddenKernel] = []
+    found: dict[HiddenKernel, None] = {}
     for file in view.files:
         masked = file.masked
         if "__global__" not in masked.text:
@@ -290,7 +290,8 @@ def _hidden(view: View) -> tuple[HiddenKernel, ...]:
             for at, name in _hidden_heads(masked.text, start, end):
                 if at not in seen:
                     seen.add(at)
-                    found.append(HiddenKernel(name, file.shown, masked.line(at), re.sub(r"\s+", " ", place)))
+                    hidden = HiddenKernel(name, file.shown, masked.line(at), re.sub(r"\s+", " ", place))
+                    found[hidden] = None
     return tuple(sorted(found, key=lambda hidden: (hidden.path != view.files[0].shown, hidden.path, hidden.line)))
 
 

@@ -311,7 +311,7 @@ class _Preprocessor:
             return
         if found.path in self._once:
             return
-        self._included += len(found.data) + 1000
+        self._included += len(found.data) + 10_000
         if depth >= _MAX_INCLUDE_DEPTH or self._included > _MAX_INCLUDED:
             raise SsmtoolError(
                 f"includes itself, or more than {_MAX_INCLUDED // 1_000_000} MB: its text has no end",

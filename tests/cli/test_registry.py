@@ -266,3 +266,45 @@ def test_the_table_fits_pipes_and_help_shows_examples(two: Path) -> None:
     assert "Check that source, PTX, header and loader agree on the kernels." in shown
     assert "ssmtool registry --fix" in shown
     assert json.loads(subprocess.run([*command, "--format", "json"], capture_output=True, check=True).stdout)
+
+
+def test_a_read_only_loader_is_left_alone_and_named(two: Path, run: Run) -> None:
+    path = two / "load.cpp"
+    edit(path, '"a", "b"', '"a"')
+    path.chmod(0o444)
+    before = snapshot(two)
+    ran = run(two, "registry", "--fix")
+    assert ran.code == 2
+    assert ran.err.startswith("error: load.cpp: is read-only")
+    assert "chmod u+w load.cpp" in ran.err
+    assert snapshot(two) == before
+    assert run(two, "registry").code == 1, "what is wrong is still told"
+    path.chmod(0o644)
+    assert run(two, "registry", "--fix").code == 0
+
+
+def test_a_kernel_of_an_included_file_is_in_the_ladder(two: Path, run: Run) -> None:
+    (two / "one.cu").write_text('#include "more_kernels.cuh"\nextern "C" __global__ void b(int x) {}\n')
+    (two / "more_kernels.cuh").write_text('\n\nextern "C" __global__ void a(int x) {}\n')
+    ran = run(two, "registry", "--format", "json")
+    assert ran.code == 0
+    rows = {row["kernel"]: row for row in ran.json["modules"][0]["kernels"]}
+    assert (rows["a"]["source_path"], rows["a"]["source_line"]) == ("more_kernels.cuh", 3)
+    assert rows["a"]["note"] == "in more_kernels.cuh"
+    assert (rows["b"]["source_path"], rows["b"]["note"]) == ("one.cu", "")
+    (two / "more_kernels.cuh").write_text("")
+    gone = run(two, "registry")
+    assert gone.code == 1, "with every file read, a symbol that none of them defines is an old one"
+    assert "registry/symbol-without-source" in gone.out
+
+
+@pytest.mark.parametrize("text", ["", "// nothing\n", "#include <stdint.h>\nint x;\n"])
+def test_a_source_without_kernels_is_a_wrong_product(two: Path, run: Run, text: str) -> None:
+    (two / "three.cu").write_text(text)
+    names = {"one": ["a", "b"], "two": ["c", "d"]}
+    modules = tuple(header_module(f"PTX_{name.upper()}", f"{name}.cu", kernels) for name, kernels in names.items())
+    (two / "ptx.h").write_bytes(render_header("ptx.h", modules))
+    for command in (["registry"], ["build", "--check"]):
+        ran = run(two, *command)
+        assert ran.code == 1, command
+        assert "three.cu: defines no __global__ function" in ran.err
