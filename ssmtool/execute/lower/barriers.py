@@ -103,7 +103,8 @@ def _apart(
     slots = [*control.masks(), control.budget]
     slots += [gang.slot(each) for each in sorted(live, key=lambda each: (each.name, each.scope))]
     control.frame.wait(gang, slots, WAITING)
-    gang.mask = b.load(control.active)
+    if not gang.full:
+        gang.mask = b.load(control.active)
     if result is not None:
         true = word(b, frame, FrameSlot.SUM_TRUE)
         false = word(b, frame, FrameSlot.SUM_FALSE)

@@ -113,8 +113,8 @@ class Control:
         b = gang.builder
         b.position_at_end(self.heads[block.index])
         gang.together = self.schedule.together(block.index)
-        gang.mask = b.load(self.live if gang.together else self.active)
         gang.full = gang.together and self.all_stay
+        gang.mask = gang.all_lanes() if gang.full else b.load(self.live if gang.together else self.active)
         gang.kept = gang.shapes.kept[block.index]
         self._count(block)
         rank = self.schedule.rank
