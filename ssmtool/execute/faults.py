@@ -186,16 +186,16 @@ class _Words:
                 index, byte = divmod(offset - each.offset, each.element)
                 return f"shared {each.name}[{index}]{f' byte {byte}' if byte else ''}"
         if offset >= size:
-            return f"shared memory at byte {offset}, past its end ({size} bytes)"
+            return f"byte {offset} of shared memory, past its end ({size} bytes)"
         if offset < 0:
-            return f"shared memory, {-offset} bytes before its beginning"
-        return f"shared memory at byte {offset} of {size}"
+            return f"{-offset} bytes before shared memory"
+        return f"byte {offset} of shared memory"
 
     def _message(
         self, kind: Fault, verb: str, where: str, extra: int, other: int | None, wrote: bool, address: int
     ) -> str:
         if kind is Fault.OUT_OF_BOUNDS:
-            return f"{verb} {_bytes(extra)} outside every buffer, at {where}"
+            return f"{verb} {_bytes(extra)} out of bounds, at {where}"
         if kind is Fault.MISALIGNED:
             return f"{verb} {_bytes(extra)} at an address that is no multiple of {extra}, {where}"
         if kind is Fault.READ_ONLY:

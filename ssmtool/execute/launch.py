@@ -24,8 +24,8 @@ from ssmtool.execute.memory import Memory
 from ssmtool.execute.pool import default_threads, shared_pool
 from ssmtool.execute.variables import aligned_zeros
 
-DEFAULT_BUDGET = 1 << 28
-"""Times a warp may go round loops: over a second of them, on any machine."""
+DEFAULT_BUDGET = 1 << 25
+"""Times a warp may go round loops: a second or ten of them, by what is in the loop."""
 
 MOST_ARENA_BYTES = 48 << 20
 """Memory that all workers of a launch may have together; where it is short there are fewer workers."""
@@ -113,8 +113,8 @@ def run_kernel(
 ) -> Ran:
     """Run every block of the grid; return when the last has ended.
 
-    `shared_bytes` is one block's static and dynamic shared memory. KeyboardInterrupt is raised as soon as every
-    worker has come to the end of its block or of its next loop iteration; the buffers are then half done.
+    `shared_bytes` is one block's static and dynamic shared memory. KeyboardInterrupt is raised when every worker has
+    come to the end of its block, or to its next look at the budget; the buffers are then half done.
     """
     facts = kernel.facts
     blocks = grid[0] * grid[1] * grid[2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import threading
 
 import numpy as np
@@ -64,19 +65,19 @@ LOAD = Site(9, "ld.shared.f32 %f1, [%r1]")
             BASE + 80,
             4,
             None,
-            "writes 4 bytes outside every buffer, at y[20], just past the end of y",
+            "writes 4 bytes out of bounds, at y[20], just past the end of y",
         ),
         (Fault.OUT_OF_BOUNDS, 0, 4, None, "a null pointer"),
-        (Fault.OUT_OF_BOUNDS, 1024, 4, LOAD, "reads 4 bytes outside every buffer, at shared memory at byte 1024, past"),
-        (Fault.OUT_OF_BOUNDS, SHARED + 1024, 4, LOAD, "shared memory at byte 1024, past its end (1024 bytes)"),
-        (Fault.OUT_OF_BOUNDS, SHARED - 4, 4, LOAD, "shared memory, 4 bytes before its beginning"),
+        (Fault.OUT_OF_BOUNDS, 1024, 4, LOAD, "reads 4 bytes out of bounds, at byte 1024 of shared memory, past"),
+        (Fault.OUT_OF_BOUNDS, SHARED + 1024, 4, LOAD, "byte 1024 of shared memory, past its end (1024 bytes)"),
+        (Fault.OUT_OF_BOUNDS, SHARED - 4, 4, LOAD, "4 bytes before shared memory"),
         (Fault.OUT_OF_BOUNDS, 9999, 4, Site(9, "st.local.u32 [%r1], 0"), "local memory (16 bytes a thread)"),
         (Fault.MISALIGNED, BASE + 2, 4, None, "at an address that is no multiple of 4, y[h=0, j=0] byte 2"),
         (Fault.READ_ONLY, BASE + 44, 4, None, "writes 4 bytes into read-only memory, y[h=2, j=1]"),
         (Fault.UNWRITTEN_GLOBAL, BASE + 44, 4, None, "that nothing has written, y[h=2, j=1]"),
         (Fault.UNWRITTEN_SHARED, 72, 4, LOAD, "reads 4 bytes that nothing has written, shared tile[2]"),
         (Fault.UNWRITTEN_SHARED, 73, 1, LOAD, "shared tile[2] byte 1"),
-        (Fault.UNWRITTEN_SHARED, 8, 4, LOAD, "shared memory at byte 8 of 1024"),
+        (Fault.UNWRITTEN_SHARED, 8, 4, LOAD, "nothing has written, byte 8 of shared memory"),
         (Fault.UNWRITTEN_REGISTER, 1, 0, None, "register %f2 is read before it is written"),
         (Fault.RACE, 64, 9 + (1 << 32), LOAD, "reads shared tile[0], which thread (1, 1, 0) wrote with no barrier"),
         (Fault.RACE, 64, 9, None, "writes shared tile[0], which thread (1, 1, 0) read"),
@@ -91,6 +92,7 @@ LOAD = Site(9, "ld.shared.f32 %f1, [%r1]")
         (Fault.BUDGET, 0, 0, None, "more than 99 times"),
         (Fault.TRAP, 0, 0, None, "trap"),
     ],
+    ids=map(str, itertools.count()),  # an address would be another in each process
 )
 def test_every_kind_is_told_in_words(kind: Fault, address: int, extra: int, site: Site | None, words: str) -> None:
     fault = told(kind, address, extra, site=site)
