@@ -24,6 +24,7 @@ _GLOBAL_OR_STRING = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|\b__global__\b', 
 _HEAD = re.compile(r"[\w\s*&<>:]*\b([A-Za-z_]\w*)\s*\(")
 _ATTRIBUTE = re.compile(r"\b(?:__launch_bounds__|__attribute__)\s*\(+[^()]*\)+")
 _MAX_HEAD = 400
+_BLANKS = re.compile(r"[ \t]{200,}")
 _BRACE = re.compile(
     r"""(?s)"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|\b\.?[0-9][0-9A-Za-z_.']*|'[^'\\\n]*(?:\\.[^'\\\n]*)*'?|[{}]"""
 )
@@ -110,6 +111,7 @@ def read_kernels(
     environment = device_environment(target, defines)
     view = preprocess(text.encode("utf-8"), path, environment, resolve, file=file)
     code, touched = expand_kernel_macros(view)
+    code = _BLANKS.sub(" ", code)  # What comments leave behind; from here on only lines count, not columns.
     lines = Lines(code)
     heads = [match.start() for match in _GLOBAL_OR_STRING.finditer(code) if not match[0].startswith('"')]
     kernels: list[SourceKernel] = []
