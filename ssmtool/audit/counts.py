@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from ssmtool.audit.classes import mix
 from ssmtool.audit.localmemory import LocalAccess, local_accesses
 from ssmtool.ptx import isa
-from ssmtool.ptx.cfg import ControlFlowGraph
 from ssmtool.ptx.function import Function
 from ssmtool.ptx.operands import Operand, Register, Symbol
 
@@ -25,7 +24,7 @@ class Counts:
 
     `local_bytes` is what `.local` variables declare (the depot), in bytes; loads and stores are
     instructions, generic ones among them counted again in `generic_local`. `contractible` are un-suffixed products that
-    ptxas may fuse into the add or subtract that alone uses them.
+    ptxas may fuse into an add or subtract.
     """
 
     instructions: int
@@ -94,45 +93,39 @@ def _text(function: Function, index: int) -> str:
 def contractible_products(function: Function, histogram: Counter[str] | None = None) -> tuple[int, ...]:
     """Indices of products that ptxas may fuse.
 
-    Those are `mul.f32`/`mul.f64` without a rounding modifier whose result goes only into `add`/`sub` without one, in
-    the same block: ptxas may make `fma` of the pair (PTX ISA manual, "mul", "add"), which rounds once. Where a register
-    is written twice, no product of it is counted: which one an add sees is not told by its name.
+    Those are `mul.f32`/`mul.f64` without a rounding modifier whose result goes into an `add`/`sub` without one: ptxas
+    may make `fma` of the pair (PTX ISA manual, "mul", "add"), which rounds once. It may do so in another block too, and
+    where the product is used elsewhere as well; a register that is written twice counts as if the add saw each of its
+    products.
     """
     open_forms = {opcode for opcode in histogram or function.histogram() if _is_open(opcode)}
     if not any(form.startswith("mul") for form in open_forms) or not any(
         form.startswith(("add", "sub")) for form in open_forms
     ):
         return ()
-    products: dict[str, int] = {}
+    products: dict[str, list[int]] = {}
     for index, opcode in enumerate(function.opcodes):
         if opcode in open_forms and opcode.startswith("mul"):
             match = _RESULT.match(_text(function, index))
             if match is not None:
-                products.setdefault(match[1], index)
+                products.setdefault(match[1], []).append(index)
     mentions = _mentions(function, products)
-    graph: ControlFlowGraph | None = None
     found = []
-    for name, product in products.items():
-        users = [index for index in mentions.get(name, ()) if index != product]
-        kind = function.opcodes[product].rpartition(".")[2]
-        if not users or not all(
-            function.opcodes[index] in open_forms
-            and function.opcodes[index].startswith(("add", "sub"))
-            and function.opcodes[index].endswith(kind)
-            for index in users
-        ):
-            continue
-        register = next(iter(isa.defs(function.instructions[product])), None)
-        graph = graph or ControlFlowGraph(function)
-        blocks = {graph.block_of[index] for index in (product, *users)}
-        reads = all(register in isa.uses(function.instructions[index]) for index in users)
-        writes = any(register in isa.defs(function.instructions[index]) for index in users)
-        if len(blocks) == 1 and reads and not writes:
-            found.append(product)
+    for name, indices in products.items():
+        added: set[tuple[Register, str]] = set()
+        for index in mentions.get(name, ()):
+            opcode = function.opcodes[index]
+            if opcode in open_forms and opcode.startswith(("add", "sub")):
+                kind = opcode.rpartition(".")[2]
+                added |= {(register, kind) for register in isa.uses(function.instructions[index])}
+        for product in indices if added else ():
+            kind = function.opcodes[product].rpartition(".")[2]
+            if any((register, kind) in added for register in isa.defs(function.instructions[product])):
+                found.append(product)
     return tuple(sorted(found))
 
 
-def _mentions(function: Function, names: Mapping[str, int]) -> dict[str, list[int]]:
+def _mentions(function: Function, names: Collection[str]) -> dict[str, list[int]]:
     """Name -> indices of the instructions whose text has it. Few names are searched for, many are met in one pass."""
     code, starts = function.source.code, function.body.starts
     begin, end = function.span

@@ -69,10 +69,15 @@ ret; }}
         ("mul.f64 %d1, %d2, %d3; add.f64 %d4, %d1, %d5;", 1),
         ("mul.rn.f32 %f1, %f2, %f3; add.f32 %f4, %f1, %f5;", 0),  # a rounding modifier forbids it
         ("mul.f32 %f1, %f2, %f3; add.rn.f32 %f4, %f1, %f5;", 0),
-        ("mul.f32 %f1, %f2, %f3; add.f32 %f4, %f1, %f5; st.shared.f32 [%r1], %f1;", 0),  # used elsewhere too
+        ("mul.f32 %f1, %f2, %f3; add.f32 %f4, %f1, %f5; st.shared.f32 [%r1], %f1;", 1),  # used elsewhere too
         ("mul.f32 %f1, %f2, %f3; add.f32 %f4, %f1, %f5; add.f32 %f6, %f1, %f5;", 1),  # by two adds
-        ("mul.f32 %f1, %f2, %f3; @%p1 bra L; L: add.f32 %f4, %f1, %f5;", 0),  # in another block
-        ("mul.f32 %f1, %f2, %f3; mul.f32 %f1, %f2, %f5; add.f32 %f4, %f1, %f5;", 0),  # two products of one name
+        ("mul.f32 %f1, %f2, %f3; @%p1 bra L; L: add.f32 %f4, %f1, %f5;", 1),  # in another block
+        (
+            "mul.f32 %f1, %f2, %f3; mul.f32 %f1, %f2, %f5; add.f32 %f4, %f1, %f5;",
+            2,
+        ),  # two products of one name: which one is not told
+        ("mul.f32 %f1, %f2, %f3; { .reg .f32 %f<9>; add.f32 %f4, %f1, %f5; }", 0),  # another register of that name
+        ("mul.f32 %f1, %f2, %f3; add.f32 %f1, %f4, %f5;", 0),  # it is only written there
         ("mul.f32 %f1, %f2, %f3; fma.rn.f32 %f4, %f1, %f5, %f6;", 0),
     ],
 )
