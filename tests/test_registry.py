@@ -156,6 +156,33 @@ def test_bytes_of_another_encoding_are_kept() -> None:
     assert fix.data == loader.replace(b'    "gamma"', b'    "beta",\n    "gamma"').replace(b", 2)", b", 3)")
 
 
+@pytest.mark.parametrize("names", [["alpha", "beta"], []])
+def test_a_negative_count_loads_nothing(names: list[str]) -> None:
+    listed = ", ".join(f'"{name}"' for name in names)
+    loader = f"const char *names[] = {{ {listed} }};\nint x = load_functions(names, -1);\n".encode()
+    report = check(kernels(["alpha", "beta"]), ["alpha", "beta"], loader)
+    assert report.simulation is not None
+    assert report.simulation.loaded == ()
+    assert "registry/count-too-small" in [finding.rule for finding in report.findings]
+
+
+@pytest.mark.parametrize("layout", ["    {},\n", "{}, "])
+def test_many_edits_at_once_are_the_edits_one_by_one(layout: str) -> None:
+    """Neighbours removed, respelt and added in one go; thousands of them in seconds."""
+    wanted = [f"kernel_{index}" for index in range(400)]
+    listed = [name for index, name in enumerate(wanted) if index % 7 not in (2, 3)]
+    listed = [name.replace("kernel", "kernle") if index % 11 == 0 else name for index, name in enumerate(listed)]
+    for index in range(0, len(listed), 13):
+        listed[index:index] = [f"gone_{index}", f"also_gone_{index}"]
+    before = "const char *names[] = {\n", "".join(layout.format(f'"{name}"') for name in listed)
+    loader = "".join((*before, "};\n", f"int x = load_functions(names, {len(listed)});\n")).encode()
+    fix = plan_fix(check(kernels(wanted), wanted, loader), loader)
+    assert fix.refusal is None
+    expected = "".join((before[0], "".join(layout.format(f'"{name}"') for name in wanted), "};\n"))
+    assert fix.data.decode() == f"{expected}int x = load_functions(names, {len(wanted)});\n"
+    assert not plan_fix(check(kernels(wanted), wanted, fix.data), fix.data).changed
+
+
 # ---------------------------------------------------------------------------------------------------------- properties
 
 identifiers = st.lists(st.from_regex(r"[a-z][a-z0-9_]{0,7}", fullmatch=True), min_size=2, max_size=7, unique=True)

@@ -59,7 +59,7 @@ def _too_small(given: RegistryInput, loader: NameArray, count: Count, simulation
     return Finding(
         rule="registry/count-too-small",
         severity=Severity.ERROR,
-        kernel=beyond[0],
+        kernel=beyond[0] if beyond else None,
         message=f"{_call(loader)} counts {_told(count)} names, {loader.array} has {len(loader.entries)}",
         path=loader.path,
         line=count.line,

@@ -38,7 +38,8 @@ def simulate(given: RegistryInput) -> Simulation | None:
         if names[index] not in module:
             message = missing_message(given.kind, names, count, index, entries)
             return Simulation("stopped", names[:index], _inert(entries, names, names[:index]), index, message)
-    return Simulation("loaded", names[:count], _inert(entries, names, names[:count]))
+    reached = names[: max(count, 0)]
+    return Simulation("loaded", reached, _inert(entries, names, reached))
 
 
 def asked_count(given: RegistryInput) -> int:
