@@ -104,7 +104,7 @@ class Callees:
         names: dict[str, None] = {}
         elsewhere = False
         # One look at the distinct opcodes: most kernels call nothing.
-        calling = any(opcode.startswith("call") for opcode in function.histogram())
+        calling = any(opcode.startswith("call") for opcode in set(function.opcodes))
         for index, opcode in enumerate(function.opcodes if calling else ()):
             if not opcode.startswith("call") or (analysis is not None and not analysis.executed(index)):
                 continue

@@ -22,12 +22,13 @@ _NAMED = 20
 def audit(inputs: Sequence[Input], assumptions: Iterable[Assumption] = ()) -> AuditResult:
     """Audit every kernel. Raises SsmtoolError for an assumption that fits nothing, PtxSyntaxError for damaged text."""
     result = AuditResult()
-    parameters: dict[str, Parameters] = {}
-    for each in inputs:
-        for function in each.module.entries:
-            parameters.setdefault(function.name, Parameters.of(function, each.parameters))
     given = list(assumptions)
-    resolve(given, parameters)  # raises for what fits nothing anywhere
+    if given:
+        everywhere: dict[str, Parameters] = {}
+        for each in inputs:
+            for function in each.module.entries:
+                everywhere.setdefault(function.name, Parameters.of(function, each.parameters))
+        resolve(given, everywhere)  # raises for what fits nothing anywhere
     given = [replace(assumption, optional=True) for assumption in given]
     for each in inputs:
         callees = Callees(each.module)
@@ -35,7 +36,7 @@ def audit(inputs: Sequence[Input], assumptions: Iterable[Assumption] = ()) -> Au
         entries = {function.name: Parameters.of(function, each.parameters) for function in each.module.entries}
         assumed = resolve(given, entries)
         for function in each.module.entries:
-            names = Parameters.of(function, each.parameters)
+            names = entries[function.name]
             result.kernels.append(_kernel(each, function, names, assumed[function.name], callees))
         result.outcome.extend(_unknown(each))
         result.outcome.extend(_twice(each))

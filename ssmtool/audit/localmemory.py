@@ -59,12 +59,13 @@ def local_accesses(
     Operands are read only where the function declares local memory or converts a local address, so a function without
     any costs one look at its opcodes.
     """
-    histogram = function.histogram()
-    found = [
-        LocalAccess(index, "load" if opcode.startswith("ld") else "store", False)
-        for index, opcode in enumerate(function.opcodes)
-        if ".local" in opcode and opcode.partition(".")[0] in _ACCESSES
-    ] if any(".local" in opcode for opcode in histogram) else []  # fmt: skip
+    found: list[LocalAccess] = []
+    if any(".local" in opcode for opcode in set(function.opcodes)):
+        found += [
+            LocalAccess(index, _kind(opcode), False)
+            for index, opcode in enumerate(function.opcodes)
+            if ".local" in opcode and opcode.partition(".")[0] in _ACCESSES
+        ]
     if handed:
         found += [LocalAccess(index, _kind(function.opcodes[index]), True) for index in _generic(function)]
     elif _makes_local_addresses(function, module_locals):
@@ -82,7 +83,7 @@ def hands_out(function: Function, module_locals: frozenset[str] = frozenset()) -
 
 def _makes_local_addresses(function: Function, module_locals: frozenset[str]) -> bool:
     return bool(function.local_variables or module_locals) or any(
-        opcode.startswith("cvta.local") for opcode in function.histogram()
+        opcode.startswith("cvta.local") for opcode in set(function.opcodes)
     )
 
 
@@ -90,7 +91,7 @@ def _generic(function: Function) -> list[int]:
     """Indices of the accesses without a state space."""
     wanted = {
         opcode
-        for opcode in function.histogram()
+        for opcode in set(function.opcodes)
         if opcode.partition(".")[0] in _ACCESSES and split_opcode(opcode).space is None
     }
     return [index for index, opcode in enumerate(function.opcodes) if opcode in wanted] if wanted else []
