@@ -206,6 +206,10 @@ class KernelFacts(msgspec.Struct, frozen=True):
     counters: int = 0
     blocks: tuple[tuple[int, ...], ...] = ()
     """Counting mode: for each counter of a basic block, the indices of its instructions in the entry's own text."""
+    branches: tuple[int, ...] = ()
+    """Conditional branches, by index: two words each, warps that came and warps that parted."""
+    accesses: tuple[tuple[int, str], ...] = ()
+    """(index, "shared" or "global"): two words each, warp requests and the bank passes or 32-byte sectors they need."""
     mode: Mode = Mode()
     shared_variables: tuple[SharedVariable, ...] = ()
     """Static shared variables; only for messages."""

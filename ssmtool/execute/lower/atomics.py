@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from ssmtool.execute.lower import checks
+from ssmtool.execute.lower import checks, counting
 from ssmtool.execute.lower.access import Target, lane_check, resolve
 from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.runtime import Region, lane_loop
@@ -52,6 +52,7 @@ def atomic(gang: Gang, op: Op) -> None:
     target = resolve(gang, op, address, TYPE_BITS[kind] // 8, store=True)
     if target.region is Region.LOCAL:
         raise refuse(op, "local memory has no atomics")
+    counting.accessed(gang, op, target, gang.active(op))
     values = [gang.spread(gang.read(op, each, kind)) for each in given]
     old = _each_lane(gang, op, target, name, kind, values)
     if returns:

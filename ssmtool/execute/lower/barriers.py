@@ -100,7 +100,7 @@ def _apart(
     b.store(gang.mask, control.active)
     index = next(i for i, each in enumerate(gang.flat.instructions) if each is op)
     live = gang.shapes.liveness.after(index)
-    slots = [*control.masks(), control.budget]
+    slots = [*control.masks(), control.rounds]
     slots += [gang.slot(each) for each in sorted(live, key=lambda each: (each.name, each.scope))]
     control.frame.wait(gang, slots, WAITING)
     if not gang.full:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from ssmtool.execute.layout import Fault, LaunchSlot, WorkerSlot
-from ssmtool.execute.lower import checks
+from ssmtool.execute.layout import Fault, LaunchSlot
+from ssmtool.execute.lower import checks, counting
 from ssmtool.execute.lower.frames import Frame
 from ssmtool.execute.lower.gang import Gang, zero_registers
 from ssmtool.execute.lower.values import any_lane, as_type, i64, splat
@@ -42,8 +42,7 @@ class Control:
         self.waiting: dict[int, Value] = {}
         self.active = gang.alloca(gang.mask_type, "active")
         self.live = gang.alloca(gang.mask_type, "live")
-        self.budget = gang.alloca(I64, "budget")
-        self.counter_of: dict[int, int] = {}
+        self.rounds = gang.alloca(I64, "rounds")
         self.all_stay = gang.geometry.threads % gang.lanes == 0 and not any(map(self._lanes_leave, self.order))
         """Every lane exists and none exits before the others."""
 
@@ -87,7 +86,7 @@ class Control:
         b.store(exists, self.live)
         for slot in self.waiting.values():
             b.store(gang.no_lanes(), slot)
-        b.store(gang.launch_word(LaunchSlot.BUDGET), self.budget)
+        b.store(i64(0), self.rounds)
         zero_registers(gang, sorted(gang.shapes.liveness.live_in(0), key=lambda each: (each.name, each.scope)))
         checks.begin(gang)
         b.branch(self.heads[0])
@@ -116,7 +115,7 @@ class Control:
         gang.full = gang.together and self.all_stay
         gang.mask = gang.all_lanes() if gang.full else b.load(self.live if gang.together else self.active)
         gang.kept = gang.shapes.kept[block.index]
-        self._count(block)
+        counting.entered(gang, block.index)
         rank = self.schedule.rank
         if any(each in rank and rank[each] >= rank[block.index] for each in block.predecessors):
             self._spend(block)
@@ -138,33 +137,18 @@ class Control:
         else:
             self._leave(block.index, gang.mask)
 
-    def _count(self, block: Block) -> None:
-        """Counting mode: how many warps run this block."""
-        gang = self.gang
-        if not gang.mode.counters:
-            return
-        b = gang.builder
-        number = self.counter_of.setdefault(block.index, len(self.counter_of))
-        table = b.inttoptr(gang.worker_word(WorkerSlot.COUNTERS), I64.as_pointer())
-        place = b.gep(table, [i64(number)])
-        warps: Value = i64(1)
-        if gang.lanes > 32:
-            kind = ir.VectorType(ir.IntType(32), gang.lanes // 32)
-            parts = b.bitcast(gang.mask, kind)
-            some = b.icmp_unsigned("!=", parts, Splat(kind, ir.Constant(ir.IntType(32), 0)))
-            for part in range(gang.lanes // 32):
-                one = b.zext(b.extract_element(some, ir.Constant(ir.IntType(32), part)), I64)
-                warps = one if part == 0 else b.add(warps, one)
-        b.store(b.add(b.load(place), warps), place)
-
     def _spend(self, block: Block) -> None:
-        """A loop's head takes one from the budget; at none left the loop is called endless."""
+        """A loop's head counts its rounds; over the launch's budget the loop is called endless.
+
+        The budget is read afresh each time, so that a launch can be ended from outside by taking it away.
+        """
         gang = self.gang
         b = gang.builder
-        left = b.sub(b.load(self.budget), i64(1))
-        b.store(left, self.budget)
+        rounds = b.add(b.load(self.rounds), i64(1))
+        b.store(rounds, self.rounds)
+        budget = b.load_atomic(b.gep(gang.arguments.launch, [i64(LaunchSlot.BUDGET)]), "monotonic", 8)
         first = gang.flat.instructions[min(block.start, len(gang.flat.instructions) - 1)]
-        with gang.rarely(b.icmp_signed("<", left, i64(0))):
+        with gang.rarely(b.icmp_signed(">", rounds, budget)):
             gang.report(Fault.BUDGET, gang.sites.of(first), gang.thread_zero, i64(0), i64(0))
             b.branch(gang.stop_block)
 
@@ -182,6 +166,9 @@ class Control:
         if guard is None:
             self._taken(block, op, targets, gang.mask)
             return
+        if op.base in ("bra", "brx"):
+            taken_lanes = None if guard.shared else b.and_(gang.mask, gang.spread(guard))
+            counting.branched(gang, op, taken_lanes)
         if guard.shared:
             taken, falls = (gang.function.append_basic_block(name) for name in ("taken", "falls"))
             b.cbranch(guard.value, taken, falls)

@@ -32,10 +32,9 @@ class FrameSlot(IntEnum):
     SUM_TRUE = 5
     """Over all warps at the barrier, filled in when it opens."""
     SUM_FALSE = 6
-    BUDGET = 7
-    OPEN = 8
+    OPEN = 7
     """Not zero: the warp may run."""
-    SITE = 9
+    SITE = 8
     """The barrier's place, for reports."""
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
@@ -31,6 +31,9 @@ from ssmtool.execute.program.flatten import Op, Place, refuse
 from ssmtool.execute.program.shapes import Shapes, Stride
 from ssmtool.ptx import isa
 from ssmtool.ptx.operands import Immediate, Not, Operand, Register, Sink
+
+if TYPE_CHECKING:
+    from ssmtool.execute.lower.counting import Counted
 
 
 @dataclass(slots=True)
@@ -69,7 +72,14 @@ class Gang:
     """Emission state of one gang function; see the module's text."""
 
     def __init__(
-        self, shapes: Shapes, mode: Mode, function: Value, arguments: Arguments, sites: Sites, lane_numbers: Value
+        self,
+        shapes: Shapes,
+        mode: Mode,
+        function: Value,
+        arguments: Arguments,
+        sites: Sites,
+        counted: Counted,
+        lane_numbers: Value,
     ) -> None:
         self.shapes = shapes
         self.flat = shapes.flat
@@ -91,6 +101,7 @@ class Gang:
         self.lane_numbers = self.builder.load(lane_numbers)
         """0, 1, 2, ... as a vector of i64."""
         self.stop_block: Value = None
+        self.counted = counted
         self.loose: frozenset[Register] = frozenset()
         """f32 registers whose NaN bits nobody can see, see `numeric.loose_registers`."""
 

@@ -11,6 +11,7 @@ from ssmtool.execute.layout import KernelFacts, Mode, Param
 from ssmtool.execute.lower import atomics, checks, evidence, memory, moves, numeric, warp
 from ssmtool.execute.lower.blocks import emit_run
 from ssmtool.execute.lower.control import Control, Handler
+from ssmtool.execute.lower.counting import Counted
 from ssmtool.execute.lower.frames import BLOCK_HEADER_BYTES, Frame
 from ssmtool.execute.lower.gang import Arguments, Gang, Sites
 from ssmtool.execute.lower.runtime import POINTER
@@ -64,10 +65,12 @@ def lower(module: Module, entry: str, block: tuple[int, int, int], mode: Mode) -
     text = ir.Module(f"ssmtool.{len(entry)}")
     sites = Sites()
     frame = Frame() if has_barrier(shapes.flat) and not _all_together(shapes) else None
-    code = _gang_function(text, shapes, mode, sites, frame)
+    counted = Counted()
+    _gang_function(text, shapes, mode, sites, counted, frame)
+    counted.settle()
     frame_bytes = frame.bytes if frame is not None else None
     emit_run(text, text.globals["gang"], shapes.geometry, frame_bytes, mode.checks)
-    return Lowered(str(text), _facts(entry, shapes, mode, sites, frame_bytes, code))
+    return Lowered(str(text), _facts(entry, shapes, mode, sites, frame_bytes, counted))
 
 
 def _all_together(shapes: Shapes) -> bool:
@@ -77,7 +80,9 @@ def _all_together(shapes: Shapes) -> bool:
     return shapes.geometry.gangs == 1 and all(shapes.schedule.together(each) for each in barrier_blocks(shapes))
 
 
-def _gang_function(text: ir.Module, shapes: Shapes, mode: Mode, sites: Sites, frame: Frame | None) -> Control:
+def _gang_function(
+    text: ir.Module, shapes: Shapes, mode: Mode, sites: Sites, counted: Counted, frame: Frame | None
+) -> None:
     lanes = shapes.geometry.lanes
     kind = ir.VectorType(I64, lanes)
     numbers = ir.GlobalVariable(text, kind, "lane_numbers")
@@ -88,24 +93,22 @@ def _gang_function(text: ir.Module, shapes: Shapes, mode: Mode, sites: Sites, fr
     function.linkage = "internal"
     launch, worker, x, y, z, block, number, own = function.args
     arguments = Arguments(launch, worker, (x, y, z), block, number, own)
-    gang = Gang(shapes, mode, function, arguments, sites, numbers)
+    gang = Gang(shapes, mode, function, arguments, sites, counted, numbers)
     gang.loose = numeric.loose_registers(shapes.flat.instructions, shapes.flat.types)
-    control = Control(gang, handler_of, frame)
-    control.emit()
-    return control
+    Control(gang, handler_of, frame).emit()
 
 
 def _facts(
-    entry: str, shapes: Shapes, mode: Mode, sites: Sites, frame_bytes: int | None, control: Control
+    entry: str, shapes: Shapes, mode: Mode, sites: Sites, frame_bytes: int | None, counted: Counted
 ) -> KernelFacts:
     flat, geometry = shapes.flat, shapes.geometry
     align = flat.dynamic_alignment
     blocks = tuple(
         tuple(
-            op.origin.index
+            op.origin.index if op.origin.function is flat.entry else -1
             for op in flat.instructions[shapes.graph.blocks[number].start : shapes.graph.blocks[number].end]
         )
-        for number in control.counter_of
+        for number in counted.blocks
     )
     return KernelFacts(
         entry=entry,
@@ -122,7 +125,10 @@ def _facts(
         symbols=tuple(flat.symbols),
         sites=evidence.labelled(shapes, sites),
         registers=checks.suspects(shapes),
-        counters=len(control.counter_of),
+        counters=counted.words,
         blocks=blocks,
+        branches=tuple(counted.branches),
+        accesses=tuple(counted.accesses),
+        shared_variables=tuple(flat.shared_variables),
         mode=mode,
     )

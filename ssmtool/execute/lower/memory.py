@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from llvmlite import ir
 
 from ssmtool.execute.layout import LaunchSlot
-from ssmtool.execute.lower import checks, masked
+from ssmtool.execute.lower import checks, counting, masked
 from ssmtool.execute.lower.access import Target, all_inside, lane_check, local_bases, resolve
 from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.runtime import Region
@@ -88,6 +88,7 @@ def load(gang: Gang, op: Op) -> None:
         stride: int | None = 0
     else:
         target = resolve(gang, op, address, size * count, store=False)
+        counting.accessed(gang, op, target, gang.active(op))
         if target.address.shared:
             values, stride = _load_shared_value(gang, op, target, kind, size, count), 0
         else:
@@ -248,6 +249,7 @@ def store(gang: Gang, op: Op) -> None:
     target = resolve(gang, op, address, size * count, store=True)
     if target.region is Region.PARAMS:
         raise refuse(op, "an entry's parameters cannot be written")
+    counting.accessed(gang, op, target, gang.active(op))
     if target.address.shared:
         _store_one(gang, op, target, values, size)
     else:

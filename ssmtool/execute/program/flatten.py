@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ssmtool.errors import SsmtoolError
+from ssmtool.execute.layout import SharedVariable
 from ssmtool.execute.numerics.form import UnsupportedError
 from ssmtool.ptx import Function, Instruction, Module, Variable
 from ssmtool.ptx.opcode import TYPE_BITS, Opcode, split_opcode
@@ -93,6 +94,7 @@ class Flat:
     dynamic_alignment: int = 16
     local_bytes: int = 0
     symbols: list[str] = field(default_factory=list)
+    shared_variables: list[SharedVariable] = field(default_factory=list)
     noreturn_names: set[str] = field(default_factory=set)
 
     @property
@@ -324,6 +326,9 @@ class _Flattener:
                 return _place("dynamic", 0)
             start = -(-self.shared_end // variable.alignment) * variable.alignment
             self.shared_end = start + variable.size
+            self.flat.shared_variables.append(
+                SharedVariable(variable.name, start, variable.size, variable.element_size)
+            )
             return _place("shared", start)
         if space == "local":
             start = -(-self.local_end // variable.alignment) * variable.alignment
