@@ -23,6 +23,19 @@ mov.u64 %rd1, __local_depot0; st.local.u32 [%rd1], %r1; ret; }
 """
 
 
+@pytest.fixture
+def product(product: Path) -> Path:
+    """The product, whose budgets on registers and frames only a ptxas can check."""
+    from ssmtool.toolchain.model import ToolchainError
+    from ssmtool.toolchain.ptxas import select_ptxas
+
+    try:
+        select_ptxas("sm_37", (7, 4))
+    except ToolchainError as error:
+        pytest.skip(f"{error.message}: the product was not audited against its budgets")
+    return product
+
+
 def settings(product: Path, extra: str) -> None:
     path = product / "pyproject.toml"
     path.write_text(path.read_text() + extra)
@@ -64,11 +77,21 @@ def test_budget_that_is_met_and_one_that_is_not(product: Path, run: Run) -> None
 def test_budget_on_registers_comes_from_ptxas(product: Path, run: Run) -> None:
     settings(product, '\n[[tool.ssmtool.budget]]\nkernel = "fc_sigmoid"\nregisters = 1\n')
     found = run(product, "audit-ptx", "--format", "json")
-    if any("ptxas" in skip["reason"] for skip in found.json["skips"]):
-        assert found.code == 2  # a limit that could not be checked is never a pass
-        pytest.skip("registers were not checked: no ptxas for sm_37 here")
     assert found.code == 1
     assert [finding["rule"] for finding in found.json["findings"]] == ["audit/over-budget-registers"]
+
+
+def test_budget_that_no_ptxas_can_check_is_never_a_pass(
+    product: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ssmtool.toolchain.model import ToolchainError
+
+    def none(*_: object) -> None:
+        raise ToolchainError("no ptxas here")
+
+    monkeypatch.setattr("ssmtool.audit.resources.select_ptxas", none)
+    found = run(product, "audit-ptx")
+    assert (found.code, "budgets on registers, frame_bytes, spill_bytes" in found.out) == (2, True), found.out
 
 
 def test_budget_for_no_kernel_is_not_a_pass(product: Path, run: Run) -> None:
@@ -347,8 +370,6 @@ def test_registers_of_kernels_of_one_name_are_each_files_own(product: Path, run:
     (product / "a.ptx").write_text(SMALL.replace("entry k", "entry spilled"))
     (product / "b.ptx").write_bytes((AUDIT / "tiers.ptx").read_bytes())
     found = run(product, "audit-ptx", str(product / "a.ptx"), str(product / "b.ptx"), "--format", "json")
-    if any("ptxas" in skip["reason"] for skip in found.json["skips"]):
-        pytest.skip("spills were not checked: no ptxas for sm_37 here")
     over = [each["path"] for each in found.json["findings"] if each["rule"] == "audit/over-budget-spill-bytes"]
     assert over == ["b.ptx"]
 
