@@ -101,7 +101,8 @@ def _apart(
     index = next(i for i, each in enumerate(gang.flat.instructions) if each is op)
     live = gang.shapes.liveness.after(index)
     slots = [*control.masks(), control.rounds]
-    slots += [gang.slot(each) for each in sorted(live, key=lambda each: (each.name, each.scope))]
+    kept = sorted(live, key=lambda each: (each.name, each.scope))
+    slots += [gang.slot(each) for each in kept] + [gang.flag(each) for each in kept if each in gang.nans.late]
     control.frame.wait(gang, slots, WAITING)
     if not gang.full:
         gang.mask = b.load(control.active)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from ssmtool.execute.layout import Fault, LaunchSlot, Mode, Site, WorkerSlot
+from ssmtool.execute.lower.nans import plan
 from ssmtool.execute.lower.values import (
     Lanes,
     Type,
@@ -27,6 +28,7 @@ from ssmtool.execute.lower.values import (
     zeros,
 )
 from ssmtool.execute.numerics.lanes import F32, F64, I1, I32, I64, Builder, Splat, Value
+from ssmtool.execute.numerics.special import nan_result
 from ssmtool.execute.program.flatten import Op, Place, refuse
 from ssmtool.execute.program.shapes import Shapes, Stride
 from ssmtool.ptx import isa
@@ -102,8 +104,8 @@ class Gang:
         """0, 1, 2, ... as a vector of i64."""
         self.stop_block: Value = None
         self.counted = counted
-        self.loose: frozenset[Register] = frozenset()
-        """f32 registers whose NaN bits nobody can see, see `numeric.loose_registers`."""
+        self.nans = plan(shapes)
+        self._flags: dict[Register, Value] = {}
 
     # -- types and constants
 
@@ -169,6 +171,26 @@ class Gang:
         """A register as it is kept."""
         return Lanes(self.builder.load(self.slot(register)), self.stride_of(register))
 
+    def may_defer(self, operand: Operand) -> bool:
+        """Whether a NaN written to a register need not have the card's bits at once, see `nans`."""
+        return isinstance(operand, Register) and (operand in self.nans.loose or operand in self.nans.late)
+
+    def flag(self, register: Register) -> Value:
+        """The slot that says that a late register holds a result whose NaNs are not the card's yet."""
+        found = self._flags.get(register)
+        if found is None:
+            found = self._flags[register] = self.alloca(I1, "any_nan")
+        return found
+
+    def _seen(self, op: Op, register: Register) -> Lanes:
+        """A register as `op` may see it: a late one with the card's NaNs, unless `op` cannot tell."""
+        found = self.load(register)
+        if register not in self.nans.late or id(op) in self.nans.blind:
+            return found
+        b = self.builder
+        right = nan_result(b, found.value, ())
+        return Lanes(b.select(b.load(self.flag(register)), right, found.value), found.stride)
+
     # -- operands
 
     def read(self, op: Op, operand: Operand, kind: str) -> Lanes:
@@ -188,8 +210,7 @@ class Gang:
             return self._narrow(self.special(op, operand.name), lane, kind)
         if operand.selector:
             raise refuse(op, "selects a byte or half of a register")
-        found = self.load(operand)
-        return self._narrow(found, lane, kind)
+        return self._narrow(self._seen(op, operand), lane, kind)
 
     def _narrow(self, found: Lanes, lane: Type, kind: str) -> Lanes:
         """Lanes of a register as lanes of an operand's type; a stepped value is only cut, never extended."""
@@ -246,8 +267,11 @@ class Gang:
             return self.mask
         return self.builder.and_(self.mask, self.spread(guard))
 
-    def write(self, op: Op, operand: Operand, lanes: Lanes, kind: str) -> None:
-        """Write lanes of a PTX kind to a destination, in the lanes where the instruction runs."""
+    def write(self, op: Op, operand: Operand, lanes: Lanes, kind: str, any_nan: bool = False) -> None:
+        """Write lanes of a PTX kind to a destination, in the lanes where the instruction runs.
+
+        `any_nan`: NaNs among them have not got the card's bits, which only a register that may defer them takes.
+        """
         if isinstance(operand, Sink):
             return
         if not isinstance(operand, Register) or operand.special or operand.selector:
@@ -262,6 +286,11 @@ class Gang:
         value = lanes.value if stride is not None else self.spread(lanes)
         value = as_type(b, value, lane, kind[0] == "s")
         guard = self.guard(op)
+        if operand in self.nans.late:
+            flag: Value = ir.Constant(I1, int(any_nan))
+            if guard is not None:
+                flag = b.select(guard.value, flag, b.load(self.flag(operand)))
+            b.store(flag, self.flag(operand))
         if guard is not None and guard.shared and operand not in self.kept:
             value = b.select(guard.value, value, b.load(slot))
         elif guard is not None or operand in self.kept:
@@ -307,3 +336,5 @@ def zero_registers(gang: Gang, registers: Sequence[Register]) -> None:
     for register in registers:
         slot = gang.slot(register)
         b.store(zeros(slot.type.pointee), slot)
+        if register in gang.nans.late:
+            b.store(ir.Constant(I1, 0), gang.flag(register))

@@ -94,7 +94,6 @@ def _gang_function(
     launch, worker, x, y, z, block, number, own = function.args
     arguments = Arguments(launch, worker, (x, y, z), block, number, own)
     gang = Gang(shapes, mode, function, arguments, sites, counted, numbers)
-    gang.loose = numeric.loose_registers(shapes.flat.instructions, shapes.flat.types)
     Control(gang, handler_of, frame).emit()
 
 

@@ -11,12 +11,7 @@ from ssmtool.execute.numerics import instruction, special
 from ssmtool.execute.numerics.form import Form, UnsupportedError
 from ssmtool.execute.program.flatten import Op, refuse
 from ssmtool.ptx import isa
-from ssmtool.ptx.operands import Negated, Operand, Pair, Register, Sink, Vector
-
-# Results of arithmetic whose NaN bits are the card's own (0x7fffffff), so that a reader which is arithmetic itself
-# cannot tell them from any other NaN's.
-_ARITHMETIC = frozenset(("add", "sub", "mul", "mad", "fma", "div", "rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos"))
-_MOVES = frozenset(("mov", "selp", "shfl"))
+from ssmtool.ptx.operands import Negated, Operand, Pair, Sink, Vector
 
 
 def form_of(op: Op) -> Form:
@@ -45,9 +40,8 @@ def emit(gang: Gang, op: Op) -> None:
         values = [gang.spread(each) for each in lanes]
     emitted = form.emit(gang.builder, values)
     for operand, value, kind in zip(results, emitted, form.results, strict=False):
-        if kind == "f32" and isinstance(operand, Register) and operand in gang.loose:
-            value = special.before_nan(value)
-        gang.write(op, operand, Lanes(value, stride), kind)
+        plain = special.before_nan(value) if kind == "f32" and gang.may_defer(operand) else value
+        gang.write(op, operand, Lanes(plain, stride), kind, any_nan=plain is not value)
 
 
 def _all_shared(gang: Gang, sources: Sequence[Operand]) -> int | None:
@@ -70,26 +64,3 @@ def _operands(op: Op, form: Form) -> tuple[list[Operand], list[Operand]]:
     if len(results) > len(form.results):
         raise refuse(op, "has one result")
     return sources, [each for each in results if not isinstance(each, Sink)] if len(results) == 1 else results
-
-
-def loose_registers(ops: Sequence[Op], types: dict[Register, str]) -> frozenset[Register]:
-    """f32 registers whose NaN bits no reader can see, so that arithmetic need not make them canonical.
-
-    A reader that is arithmetic gives the card's NaN for any NaN; a move passes the question on to what it writes.
-    """
-    loose = {register for register, kind in types.items() if kind == "f32"}
-    changed = True
-    while changed:
-        changed = False
-        for op in ops:
-            if op.opcode.types[-1:] == ("f32",) and op.base in (*_ARITHMETIC, "setp"):
-                continue
-            if op.base == "cvt" and op.opcode.types[1:] == ("f32",) and op.opcode.types[0] != "f32":
-                continue
-            seen = isa.uses(op) & loose
-            if op.base in _MOVES and seen and isa.defs(op) <= loose:
-                continue
-            if seen:
-                loose -= seen
-                changed = True
-    return frozenset(loose)
