@@ -12,6 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ssmtool.execute.counters import Counters
     from ssmtool.execute.errors import ArgumentError, CompileError, KernelFaultError, LaunchError
     from ssmtool.execute.faults import KernelFault
     from ssmtool.execute.layout import Fault
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ssmtool.execute.module import Module
     from ssmtool.execute.numerics.evidence import Evidence, Level
     from ssmtool.execute.numerics.form import UnsupportedError
-    from ssmtool.execute.result import Counters, LaunchResult
+    from ssmtool.execute.result import LaunchResult
 
 _HOMES = {
     "ArgumentError": "errors",
@@ -33,7 +34,7 @@ _HOMES = {
     "Evidence": "numerics.evidence",
     "Level": "numerics.evidence",
     "UnsupportedError": "numerics.form",
-    "Counters": "result",
+    "Counters": "counters",
     "LaunchResult": "result",
 }
 

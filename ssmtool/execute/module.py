@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from ssmtool import ptx
 from ssmtool.execute.arguments import Arguments, Shape, bind, make_buffer
 from ssmtool.execute.cache import Cache, cache_dir, key_of
+from ssmtool.execute.counters import Counters
 from ssmtool.execute.errors import ArgumentError, KernelFaultError, LaunchError
 from ssmtool.execute.geometry import block_shape, check_shared, grid_shape
 from ssmtool.execute.launch import Kernel, run_kernel
 from ssmtool.execute.layout import Mode
 from ssmtool.execute.memory import Memory
-from ssmtool.execute.result import Counters, LaunchResult
+from ssmtool.execute.result import LaunchResult
 from ssmtool.execute.variables import Variables
 
 if TYPE_CHECKING:

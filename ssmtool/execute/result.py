@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from ssmtool.execute.counters import Counters
 from ssmtool.execute.errors import ArgumentError
 from ssmtool.execute.faults import KernelFault
 from ssmtool.execute.layout import KernelFacts
@@ -15,34 +15,6 @@ from ssmtool.execute.memory import Buffer, Memory
 from ssmtool.execute.numerics.evidence import CONTRACTION, EXACT, H200, Evidence, Level
 
 _LAST_BIT = 63
-
-
-class Counters:
-    """Executed warp instructions of one launch, all thread blocks together.
-
-    `blocks[k]` is how often basic block k was entered by a warp; an instruction counts once for a warp with any
-    active lane, whether or not its predicate lets it do anything.
-    """
-
-    def __init__(self, facts: KernelFacts, blocks: NDArray[np.int64]) -> None:
-        self.blocks = blocks
-        self._members = facts.blocks
-        self._of = {index: block for block, members in enumerate(facts.blocks) for index in members}
-
-    def executed(self, index: int) -> int:
-        """Times that warps executed instruction `index` of the entry, as `ssmtool.ptx` numbers them."""
-        block = self._of.get(index)
-        return 0 if block is None else int(self.blocks[block])
-
-    @property
-    def by_instruction(self) -> dict[int, int]:
-        """Instruction index -> times executed by warps."""
-        return {index: int(self.blocks[block]) for index, block in sorted(self._of.items())}
-
-    @property
-    def total(self) -> int:
-        """Warp instructions executed."""
-        return sum(int(count) * len(members) for count, members in zip(self.blocks, self._members, strict=False))
 
 
 class LaunchResult:

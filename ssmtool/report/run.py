@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from statistics import median
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ssmtool.audit.classes import CLASSES
+from ssmtool.audit.flow import Flow
+from ssmtool.audit.loopcontrol import classes_by_place
 from ssmtool.execute import Fault, KernelFault, LaunchResult
 from ssmtool.findings import Finding, Severity
 from ssmtool.ptx import Function
@@ -81,7 +85,15 @@ def run_json(result: LaunchResult, function: Function, times: Sequence[float]) -
         ],
     }
     if result.counters is not None:
-        data["warp_instructions"] = {"total": result.counters.total, "by_opcode": dict(_opcodes(result, function))}
+        data["warp_instructions"] = {
+            "total": result.counters.total,
+            "by_class": _classes(result, function),
+            "by_opcode": dict(_opcodes(result, function)),
+        }
+        data["branch_efficiency"] = result.counters.branch_efficiency
+        data["bank_passes_per_request"] = result.counters.parts_per_request("shared")
+        data["sectors_per_request"] = result.counters.parts_per_request("global")
+        data["accesses"] = [asdict(each) for each in result.counters.accesses]
     return data
 
 
@@ -108,6 +120,17 @@ def _opcodes(result: LaunchResult, function: Function) -> list[tuple[str, int]]:
     return counts.most_common()
 
 
+def _classes(result: LaunchResult, function: Function) -> dict[str, int]:
+    """Executed warp instructions by class of `audit-ptx --cost`; those of called functions as "called"."""
+    assert result.counters is not None
+    classes = classes_by_place(Flow(function))
+    counts: Counter[str] = Counter()
+    for index, times in result.counters.by_instruction.items():
+        counts[classes[index]] += times
+    counts["called"] = result.counters.total - counts.total()
+    return {name: counts[name] for name in (*CLASSES, "called") if counts[name]}
+
+
 def print_run(result: LaunchResult, function: Function, blocks: int) -> None:
     """What is known of each buffer, and the counts if there are any."""
     width = max((len(name) for name in result.buffers), default=0)
@@ -118,6 +141,9 @@ def print_run(result: LaunchResult, function: Function, blocks: int) -> None:
     if result.counters is not None:
         total = result.counters.total
         print(f"  {total} warp instructions, {total / blocks:.1f} a block")
+        for name, times in _classes(result, function).items():
+            print(f"  {times:>12}  {times / blocks:>10.1f} a block  {name}")
+        print(f"  {_quality(result)}")
         counts = _opcodes(result, function)
         for opcode, times in counts[:_OPCODES_SHOWN]:
             print(f"  {times:>12}  {opcode}")
@@ -125,6 +151,22 @@ def print_run(result: LaunchResult, function: Function, blocks: int) -> None:
             print(
                 f"  {sum(times for _, times in counts[_OPCODES_SHOWN:]):>12}  of {len(counts) - _OPCODES_SHOWN} others"
             )
+
+
+def _quality(result: LaunchResult) -> str:
+    """Branches, bank conflicts and sectors in a line."""
+    assert result.counters is not None
+    branches, passes, sectors = (
+        result.counters.branch_efficiency,
+        result.counters.parts_per_request("shared"),
+        result.counters.parts_per_request("global"),
+    )
+    words = ["no conditional branch" if branches is None else f"branch efficiency {branches:.1%}"]
+    if passes is not None:
+        words.append(f"{passes:.2f} bank passes for a shared access")
+    if sectors is not None:
+        words.append(f"{sectors:.2f} sectors for a global access")
+    return "; ".join(words)
 
 
 def print_values(shown: Mapping[str, int], buffers: Mapping[str, NDArray[Any]]) -> None:

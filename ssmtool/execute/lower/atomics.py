@@ -52,9 +52,9 @@ def atomic(gang: Gang, op: Op) -> None:
     target = resolve(gang, op, address, TYPE_BITS[kind] // 8, store=True)
     if target.region is Region.LOCAL:
         raise refuse(op, "local memory has no atomics")
-    counting.accessed(gang, op, target, gang.active(op))
     values = [gang.spread(gang.read(op, each, kind)) for each in given]
     old = _each_lane(gang, op, target, name, kind, values)
+    counting.accessed(gang, op, target, gang.active(op))
     if returns:
         gang.write(op, op.operands[0], Lanes(old, None), kind)
 

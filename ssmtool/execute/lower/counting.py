@@ -13,11 +13,11 @@ from typing import Any
 
 from llvmlite import ir
 
-from ssmtool.execute.layout import WorkerSlot
-from ssmtool.execute.lower.access import Target
+from ssmtool.execute.layout import SiteSlot, WorkerSlot
+from ssmtool.execute.lower.access import Target, site_row
 from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.runtime import POINTER, Region, lane_loop
-from ssmtool.execute.lower.values import any_lane, i64, mask_bits
+from ssmtool.execute.lower.values import any_lane, i64, mask_bits, splat, word
 from ssmtool.execute.numerics.lanes import I8, I32, I64, Builder, Splat, Value
 from ssmtool.execute.program.flatten import Op
 
@@ -119,7 +119,10 @@ def _index(gang: Gang, op: Op) -> int:
 
 
 def accessed(gang: Gang, op: Op, target: Target, mask: Value) -> None:
-    """A load, store or atomic that the lanes of `mask` make."""
+    """A load, store or atomic that the lanes of `mask` have made.
+
+    Sectors count from the beginning of the allocation, since cudaMalloc aligns what it gives and NumPy does not.
+    """
     if not gang.mode.counters:
         return
     b = gang.builder
@@ -132,7 +135,10 @@ def accessed(gang: Gang, op: Op, target: Target, mask: Value) -> None:
         _add(b, parts, warps(gang, mask))
         return
     room = gang.alloca(gang.vector(I64))
-    b.store(gang.spread(target.address), room)
+    addresses = gang.spread(target.address)
+    if gang.mode.bounds and target.region in (Region.ALLOCATIONS, Region.GENERIC):
+        addresses = b.sub(addresses, splat(b, word(b, site_row(gang, target.site), SiteSlot.BASE), gang.lanes))
+    b.store(addresses, room)
     unit = BANK_BYTES if shared else SECTOR_BYTES
     arguments = [b.bitcast(room, POINTER), mask_bits(b, mask), i64(target.bytes)]
     _add(b, parts, b.call(_parts_function(b.module, gang.lanes, unit, shared), arguments))

@@ -102,13 +102,6 @@ def _facts(
 ) -> KernelFacts:
     flat, geometry = shapes.flat, shapes.geometry
     align = flat.dynamic_alignment
-    blocks = tuple(
-        tuple(
-            op.origin.index if op.origin.function is flat.entry else -1
-            for op in flat.instructions[shapes.graph.blocks[number].start : shapes.graph.blocks[number].end]
-        )
-        for number in counted.blocks
-    )
     return KernelFacts(
         entry=entry,
         block=geometry.block,
@@ -125,9 +118,28 @@ def _facts(
         sites=evidence.labelled(shapes, sites),
         registers=checks.suspects(shapes),
         counters=counted.words,
-        blocks=blocks,
+        blocks=_members(shapes, counted),
         branches=tuple(counted.branches),
         accesses=tuple(counted.accesses),
         shared_variables=tuple(flat.shared_variables),
         mode=mode,
     )
+
+
+def _members(shapes: Shapes, counted: Counted) -> tuple[tuple[int, ...], ...]:
+    """For each counted block its instructions, by index in the entry's text.
+
+    What a call became counts as one instruction, where it stands first; a callee's own instructions are -1.
+    """
+    met: set[int] = set()
+    blocks = []
+    for number in counted.blocks:
+        block = shapes.graph.blocks[number]
+        members = []
+        for op in shapes.flat.instructions[block.start : block.end]:
+            index = op.origin.index if op.origin.function is shapes.flat.entry else -1
+            if index < 0 or index not in met:
+                members.append(index)
+                met.add(index)
+        blocks.append(tuple(members))
+    return tuple(blocks)

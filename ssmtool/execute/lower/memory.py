@@ -88,11 +88,11 @@ def load(gang: Gang, op: Op) -> None:
         stride: int | None = 0
     else:
         target = resolve(gang, op, address, size * count, store=False)
-        counting.accessed(gang, op, target, gang.active(op))
         if target.address.shared:
             values, stride = _load_shared_value(gang, op, target, kind, size, count), 0
         else:
             values, stride = _load_lanes(gang, op, target, kind, size, count), None
+        counting.accessed(gang, op, target, gang.active(op))
     for register, value in zip(registers, values, strict=True):
         gang.write(op, register, Lanes(value, stride), kind)
 
@@ -249,11 +249,11 @@ def store(gang: Gang, op: Op) -> None:
     target = resolve(gang, op, address, size * count, store=True)
     if target.region is Region.PARAMS:
         raise refuse(op, "an entry's parameters cannot be written")
-    counting.accessed(gang, op, target, gang.active(op))
     if target.address.shared:
         _store_one(gang, op, target, values, size)
     else:
         _store_lanes(gang, op, target, values, size)
+    counting.accessed(gang, op, target, gang.active(op))
 
 
 def _store_one(gang: Gang, op: Op, target: Target, values: list[Lanes], size: int) -> None:

@@ -7,6 +7,8 @@ are what an H200 answers (PTX leaves the payload open), and the sampled results 
 
 from __future__ import annotations
 
+from typing import Any
+
 from ssmtool.execute.numerics.lanes import (
     F32,
     F64,
@@ -86,7 +88,7 @@ def before_nan(value: Value) -> Value:
     Anything that did not end in that choice comes back as it is.
     """
     canonical = f"{NAN32}"
-    operands = getattr(value, "operands", ())
+    operands: Any = getattr(value, "operands", ())
     if getattr(value, "opname", "") == "select" and len(operands) == 3 and canonical in _origin(operands[1]):
         return operands[2]
     return value
@@ -94,7 +96,7 @@ def before_nan(value: Value) -> Value:
 
 def _origin(value: Value) -> str:
     """The constant that a value is a bit cast of, as text; empty for anything else."""
-    operands = getattr(value, "operands", ())
+    operands: Any = getattr(value, "operands", ())
     if getattr(value, "opname", "") == "bitcast" and operands:
         return str(operands[0])
     return ""
