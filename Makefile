@@ -39,6 +39,7 @@ bench: toolchain
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/build.py
 	$(BIN)/python benchmarks/audit.py
+	$(BIN)/python benchmarks/execute.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
