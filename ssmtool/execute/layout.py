@@ -67,9 +67,14 @@ class WorkerSlot(_Number):
     SITES = 6
     """Rows of SiteSlot words, zeroed, one for each of KernelFacts.sites: the allocation a memory access last met."""
     EPOCH = 7
-    """Barrier epochs so far on this worker; starts at 1."""
+    """The tick of barriers on this worker, of blocks' and warps' own; starts at 1, see `lower.checks.cells`."""
     SCRATCH = 8
-    """Address of KernelFacts.scratch_bytes bytes, 64-byte aligned."""
+    """Address of KernelFacts.scratch_bytes zeroed bytes, 64-byte aligned. Checked mode: a word for each site, not zero
+    when a race within a warp was told there."""
+    FIRST_EPOCH = 9
+    """Checked mode: EPOCH at the block's beginning ..."""
+    BARRIER_EPOCH = 10
+    """... and at its last barrier."""
 
 
 WORKER_WORDS = 16

@@ -74,7 +74,7 @@ def _each_lane(gang: Gang, op: Op, target: Target, name: str, kind: str, values:
         operands = [b.extract_element(each, index) for each in values]
         old = _step(b, name, kind, place, operands, flush)
         b.store(b.insert_element(b.load(room), old, index), room)
-    checks.changed_atomically(gang, op, target, mask)
+    checks.changed_atomically(gang, op, target, allowed)
     return b.load(room)
 
 

@@ -38,7 +38,7 @@ def barrier(gang: Gang, op: Op, control: Control) -> None:
     else:
         _apart(gang, op, control, operands, result, given)
     if "arrive" not in op.modifiers:
-        checks.barrier_passed(gang)
+        checks.barrier_passed(gang, control.frame is None)
 
 
 def _predicate(gang: Gang, op: Op, given: Operand) -> tuple[Value, Value]:

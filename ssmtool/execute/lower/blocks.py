@@ -21,8 +21,11 @@ NAMES = 16
 """Named barriers of a block."""
 
 
-def emit_run(module: Value, gang: Any, geometry: Geometry, frame_bytes: int | None, checked: bool) -> None:
-    """`void run(launch, worker)`: take blocks until there are none or the launch is stopped."""
+def emit_run(module: Value, gang: Any, geometry: Geometry, frame_bytes: int | None, cells: int | None) -> None:
+    """`void run(launch, worker)`: take blocks until there are none or the launch is stopped.
+
+    `cells` is log2 of the bytes that share a shadow cell in checked mode, else None.
+    """
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER, POINTER]), "run")
     launch, worker = function.args
     entry, take, head, body, step, done = (
@@ -50,15 +53,15 @@ def emit_run(module: Value, gang: Any, geometry: Geometry, frame_bytes: int | No
     )
     shared = b.inttoptr(word(b, worker, WorkerSlot.SHARED), I8.as_pointer())
     b.call(poison, [shared, ir.Constant(I8, POISON), word(b, launch, LaunchSlot.SHARED_BYTES), ir.Constant(I1, 0)])
-    if checked:
-        checks.begin_block(b, worker)
+    if cells is not None:
+        checks.begin_block(b, launch, worker, cells)
     x = b.urem(block, size[0])
     rest = b.udiv(block, size[0])
     place = [launch, worker, x, b.urem(rest, size[1]), b.udiv(rest, size[1]), block]
     if frame_bytes is None:
         _gangs(b, gang, geometry, place)
     else:
-        rounds = _rounds_function(module, gang, geometry, frame_bytes, checked)
+        rounds = _rounds_function(module, gang, geometry, frame_bytes, cells)
         with b.if_then(b.icmp_unsigned("==", b.call(rounds, place), i64(STOPPED)), likely=False):
             _stop(b, launch)
     b.branch(step)
@@ -110,7 +113,7 @@ def _gangs(b: Builder, gang: Any, geometry: Geometry, place: list[Value]) -> Non
             _stop(b, launch)
 
 
-def _rounds_function(module: Value, gang: Any, geometry: Geometry, frame_bytes: int, checked: bool) -> Any:
+def _rounds_function(module: Value, gang: Any, geometry: Geometry, frame_bytes: int, cells: int | None) -> Any:
     """`i64 rounds(launch, worker, x, y, z, block)`: run every warp that may, open barriers, until all are done."""
     function = ir.Function(module, ir.FunctionType(I64, [POINTER, POINTER] + [I64] * 4), "rounds")
     function.linkage = "internal"
@@ -182,8 +185,9 @@ def _rounds_function(module: Value, gang: Any, geometry: Geometry, frame_bytes: 
         own = frame(number)
         with b.if_then(b.and_(_is_alive(b, own), b.icmp_unsigned("!=", word(b, own, FrameSlot.OPEN), i64(0)))):
             b.store(i64(0), b.gep(arrived, [word(b, own, FrameSlot.BARRIER)]))
-    if checked:
-        checks.next_epoch(b, worker)
+    if cells is not None:
+        checks.opened(b, launch, block, frame, count, b.load(alive))
+        checks.next_epoch(b, launch, worker, cells)
     b.branch(again)
     return function
 

@@ -15,7 +15,7 @@ from ssmtool.execute.layout import Fault, LaunchSlot
 from ssmtool.execute.lower import checks, counting
 from ssmtool.execute.lower.frames import Frame
 from ssmtool.execute.lower.gang import Gang, zero_registers
-from ssmtool.execute.lower.values import any_lane, as_type, i64, splat
+from ssmtool.execute.lower.values import any_lane, as_type, i64
 from ssmtool.execute.numerics.lanes import I64, Splat, Value
 from ssmtool.execute.program.flatten import Op, refuse
 from ssmtool.ptx.cfg import Block
@@ -41,7 +41,7 @@ class Control:
         self.heads: dict[int, Value] = {}
         self.waiting: dict[int, Value] = {}
         self.active = gang.alloca(gang.mask_type, "active")
-        self.live = gang.alloca(gang.mask_type, "live")
+        self.live = gang.live = gang.alloca(gang.mask_type, "live")
         self.rounds = gang.alloca(I64, "rounds")
         self.all_stay = gang.geometry.threads % gang.lanes == 0 and not any(map(self._lanes_leave, self.order))
         """Every lane exists and none exits before the others."""
@@ -75,13 +75,13 @@ class Control:
 
     def masks(self) -> list[Value]:
         """The slots that hold masks and must outlive a barrier."""
-        return [self.active, self.live, *self.waiting.values()]
+        return [self.active, self.live, *self.waiting.values(), *self.gang.written.values()]
 
     def _begin(self) -> None:
         """All threads of the gang that exist run block 0; registers read before they are written hold zero."""
         gang = self.gang
         b = gang.builder
-        exists = self._existing()
+        exists = gang.existing()
         b.store(exists, self.active)
         b.store(exists, self.live)
         for slot in self.waiting.values():
@@ -95,17 +95,6 @@ class Control:
         """Whether some lanes may exit at the end of a block while others go on."""
         block = self.graph.blocks[number]
         return block.exits and (number in self.gang.shapes.divergent or not self.schedule.together(number))
-
-    def _existing(self) -> Value:
-        gang = self.gang
-        b = gang.builder
-        threads, lanes = gang.geometry.threads, gang.lanes
-        if threads % lanes == 0:
-            return gang.all_lanes()
-        if gang.geometry.gangs == 1:
-            bits = [ir.Constant(ir.IntType(1), int(lane < threads)) for lane in range(lanes)]
-            return ir.Constant(gang.mask_type, bits)
-        return b.icmp_unsigned("<", gang.thread_numbers, splat(b, i64(threads), lanes))
 
     def _block(self, block: Block) -> None:
         gang = self.gang
@@ -248,7 +237,6 @@ class Control:
         """These lanes are gone."""
         b = self.gang.builder
         b.store(b.and_(b.load(self.live), b.not_(mask)), self.live)
-        checks.exited(self.gang, mask)
 
     def _leave(self, block: int, mask: Value) -> None:
         self._exited(mask)

@@ -97,6 +97,12 @@ class Gang:
         """The lanes that run the current instruction."""
         self.kept: frozenset[Register] = frozenset()
         self.slots: dict[Register, Value] = {}
+        self.shadow: Any = None
+        """Checked mode: what `checks.cells` keeps at hand."""
+        self.written: dict[Register, Value] = {}
+        """Checked mode: slots with the lanes that have written a register which may be read before it is."""
+        self.live: Value = None
+        """Slot of the lanes that have not exited."""
         self.together = True
         self.full = False
         """Whether `mask` is known to hold every lane."""
@@ -140,6 +146,15 @@ class Gang:
             if self.entry.terminator is not None:
                 self.builder.position_before(self.entry.terminator)
             return self.builder.alloca(kind, name=name)
+
+    def existing(self) -> Value:
+        """The lanes that are threads of the block: its last warp may be a part of one."""
+        threads, lanes = self.geometry.threads, self.lanes
+        if threads % lanes == 0:
+            return self.all_lanes()
+        if self.geometry.gangs == 1:
+            return ir.Constant(self.mask_type, [ir.Constant(I1, int(lane < threads)) for lane in range(lanes)])
+        return self.builder.icmp_unsigned("<", self.thread_numbers, splat(self.builder, i64(threads), lanes))
 
     @property
     def thread_zero(self) -> Value:

@@ -27,8 +27,8 @@ _HANDLERS: dict[str, Handler] = {
     **moves.HANDLERS,
     **atomics.HANDLERS,
     **warp.HANDLERS,
-    "bar": memory.nothing,
-    "barrier": memory.nothing,
+    "bar": checks.warp_barrier,
+    "barrier": checks.warp_barrier,
 }
 
 
@@ -69,7 +69,7 @@ def lower(module: Module, entry: str, block: tuple[int, int, int], mode: Mode) -
     _gang_function(text, shapes, mode, sites, counted, frame)
     counted.settle()
     frame_bytes = frame.bytes if frame is not None else None
-    emit_run(text, text.globals["gang"], shapes.geometry, frame_bytes, mode.checks)
+    emit_run(text, text.globals["gang"], shapes.geometry, frame_bytes, checks.cell_shift(shapes, mode))
     return Lowered(str(text), _facts(entry, shapes, mode, sites, frame_bytes, counted))
 
 
@@ -112,7 +112,7 @@ def _facts(
         dynamic_offset=-(-flat.shared_bytes // align) * align,
         local_bytes=flat.local_bytes,
         frame_bytes=0 if frame_bytes is None else BLOCK_HEADER_BYTES + frame_bytes * geometry.gangs,
-        scratch_bytes=0,
+        scratch_bytes=checks.scratch_bytes(mode, sites.rows),
         shadow_granule=checks.granule(shapes),
         symbols=tuple(flat.symbols),
         sites=evidence.labelled(shapes, sites),

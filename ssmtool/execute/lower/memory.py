@@ -146,16 +146,19 @@ def _load_shared_value(gang: Gang, op: Op, target: Target, kind: str, size: int,
     def nothing() -> list[Value]:
         return [zeros(lane)] * count
 
+    def seen(quick: bool) -> list[Value]:
+        values = fast()
+        checks.loaded(gang, op, target, gang.active(op), quick)
+        return values
+
     def slow() -> list[Value]:
         allowed = any_lane(b, lane_check(gang, target, first_lane(gang, gang.active(op))))
-        return _merged(gang, [lane] * count, allowed, fast, nothing)
+        return _merged(gang, [lane] * count, allowed, lambda: seen(False), nothing)
 
     def all_ways() -> list[Value]:
         if not gang.mode.bounds:
             return fast()
-        values = _merged(gang, [lane] * count, all_inside(gang, target), fast, slow)
-        checks.loaded(gang, op, target, gang.active(op))
-        return values
+        return _merged(gang, [lane] * count, all_inside(gang, target), lambda: seen(True), slow)
 
     if op.predicate is None:
         return all_ways()
@@ -178,15 +181,19 @@ def _load_lanes(gang: Gang, op: Op, target: Target, kind: str, size: int, count:
     if not gang.mode.bounds:
         return fast()
 
+    def seen() -> list[Value]:
+        values = fast()
+        checks.loaded(gang, op, target, mask, True)
+        return values
+
     def slow() -> list[Value]:
         allowed = lane_check(gang, target, mask)
         values = _gather(gang, target, kind, size, count, allowed)
+        checks.loaded(gang, op, target, allowed, False)
         return [b.select(allowed, value, zeros(lanes)) for value in values]
 
     quick = _no_lane_strays(gang, target, mask) if target.region is Region.LOCAL else all_inside(gang, target)
-    values = _merged(gang, [lanes] * count, quick, fast, slow)
-    checks.loaded(gang, op, target, mask)
-    return values
+    return _merged(gang, [lanes] * count, quick, seen, slow)
 
 
 def _no_lane_strays(gang: Gang, target: Target, mask: Value) -> Value:
@@ -274,9 +281,10 @@ def _store_one(gang: Gang, op: Op, target: Target, values: list[Lanes], size: in
         with b.if_else(all_inside(gang, target), likely=True) as (then, otherwise):
             with then:
                 write()
+                checks.stored(gang, op, target, mask, values, size, True)
             with otherwise, b.if_then(any_lane(b, lane_check(gang, target, first_lane(gang, mask)))):
                 write()
-        checks.stored(gang, op, target, mask, all(each.shared for each in values))
+                checks.stored(gang, op, target, mask, values, size, False)
 
     if op.predicate is None:
         checked()
@@ -329,9 +337,11 @@ def _store_lanes(gang: Gang, op: Op, target: Target, values: list[Lanes], size: 
     with b.if_else(quick, likely=True) as (then, otherwise):
         with then:
             fast()
+            checks.stored(gang, op, target, mask, values, size, True)
         with otherwise:
-            spread_out(lane_check(gang, target, mask))
-    checks.stored(gang, op, target, mask, False)
+            allowed = lane_check(gang, target, mask)
+            spread_out(allowed)
+            checks.stored(gang, op, target, allowed, values, size, False)
 
 
 def _woven(gang: Gang, vectors: list[Value]) -> Value:

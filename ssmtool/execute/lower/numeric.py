@@ -32,7 +32,7 @@ def emit(gang: Gang, op: Op) -> None:
     sources, results = _operands(op, form)
     stride = gang.shapes.result(op, op.operands[1:]) if len(results) == 1 else _all_shared(gang, sources)
     lanes = [gang.read(op, operand, kind) for operand, kind in zip(sources, form.operands, strict=True)]
-    checks.divided(gang, op, lanes, form)
+    checks.divided(gang, op, lanes)
     if stride is not None and all(each.stride is not None for each in lanes):
         values = [each.value for each in lanes]
     else:

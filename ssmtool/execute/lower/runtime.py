@@ -82,7 +82,7 @@ def call_report(b: Builder, launch: Value, *numbers: Value) -> None:
 
 def _check_function(gang: Gang) -> Any:
     """`mask check(launch, worker, addresses, mask, bytes, site, region, store, block, first thread)`."""
-    module, lanes, facts = gang.builder.module, gang.lanes, gang
+    module, lanes = gang.builder.module, gang.lanes
     found = module.globals.get("check_lanes")
     if found is not None:
         return found
@@ -94,7 +94,7 @@ def _check_function(gang: Gang) -> Any:
     launch, worker, addresses, mask, size, site, region, store, block, first = function.args
     entry = function.append_basic_block("entry")
     b = ir.IRBuilder(entry)
-    locate = _locate_function(module, facts)
+    locate = locate_function(gang)
     good = b.alloca(bits)
     b.store(ir.Constant(bits, 0), good)
     with lane_loop(b, lanes, mask) as lane:
@@ -165,11 +165,15 @@ def _inside(b: Builder, address: Value, size: Value, base: Value, total: Value) 
     return first, b.and_(first, b.icmp_unsigned(">=", b.sub(total, offset), size))
 
 
-def _locate_function(module: Value, gang: Gang) -> Any:
+def locate_function(gang: Gang) -> Any:
     """`i64 locate(launch, worker, address, bytes, site, region, store, thread)`: 0, or the fault.
 
     Finds the allocation, notes it in the access's row, and tells a misaligned from an outside from a forbidden one.
     """
+    module = gang.builder.module
+    found = module.globals.get("locate")
+    if found is not None:
+        return found
     kind = ir.FunctionType(I64, [POINTER, POINTER] + [I64] * 6)
     function = ir.Function(module, kind, "locate")
     function.linkage = "internal"
