@@ -32,18 +32,20 @@ def read_bytes(path: Path) -> bytes:
 
 
 def decode_source(data: bytes, path: Path) -> str:
-    """C, CUDA or PTX text as a str. Raises SsmtoolError for UTF-16, NUL bytes and bytes that are not UTF-8.
+    """C, CUDA, PTX or TOML text as a str. Raises SsmtoolError for UTF-16, NUL bytes and bytes that are not UTF-8.
 
     A compiler would answer UTF-16 with thousands of lines about stray characters; this says it in one.
     """
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if data.startswith(mark) and encoding == "UTF-16":
+            from shlex import quote
+
             raise SsmtoolError(
-                "is UTF-16 text; compilers read UTF-8", path=path, hint=f"iconv -f UTF-16 -t UTF-8 {path}"
+                "is UTF-16 text; it has to be UTF-8", path=path, hint=f"iconv -f UTF-16 -t UTF-8 {quote(str(path))}"
             )
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
-        raise SsmtoolError("holds a NUL byte, so it is binary or UTF-16, not source text", path=path, line=line)
+        raise SsmtoolError("holds a NUL byte, so it is binary or UTF-16, not text", path=path, line=line)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -16,68 +15,12 @@ import msgspec
 
 from ssmtool.errors import SsmtoolError
 from ssmtool.files import read_source
-from ssmtool.header import guard_name
+from ssmtool.settings_check import check_settings, line_of
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
-
-# Words that a name in a C or C++ header may not be.
-_C_WORDS = frozenset(
-    [
-        "auto",
-        "bool",
-        "break",
-        "case",
-        "char",
-        "class",
-        "const",
-        "continue",
-        "default",
-        "delete",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "float",
-        "for",
-        "friend",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "namespace",
-        "new",
-        "operator",
-        "private",
-        "protected",
-        "public",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "template",
-        "this",
-        "throw",
-        "try",
-        "typedef",
-        "union",
-        "unsigned",
-        "using",
-        "virtual",
-        "void",
-        "volatile",
-        "while",
-    ]
-)
 
 SETTINGS_FILES = ("ssmtool.toml", "pyproject.toml")
 
@@ -231,6 +174,9 @@ def read_project(path: Path) -> Project | None:
         match = re.search(r"at line (\d+), column (\d+)", str(error))
         line, column = (int(match[1]), int(match[2])) if match else (None, None)
         raise SsmtoolError(f"is not valid TOML: {error}", path=path, line=line, column=column) from None
+    except (ValueError, RecursionError):
+        # An integer of thousands of digits, or arrays in arrays: valid TOML, and no settings of anybody.
+        raise SsmtoolError("holds a number or a nesting beyond all measure: Python cannot read it", path=path) from None
     table = document
     if path.name == "pyproject.toml":
         tools = document.get("tool", {})
@@ -241,12 +187,12 @@ def read_project(path: Path) -> Project | None:
         settings = msgspec.convert(table, Settings)
     except msgspec.ValidationError as error:
         raise SsmtoolError(
-            f"{_advice(str(error))}",
+            _advice(str(error)),
             path=path,
-            line=_line_of(text, str(error)),
+            line=_line_of_error(text, str(error)),
             hint="docs/settings.md lists every key",
         ) from None
-    _check(settings, path, text)
+    check_settings(settings, path, text)
     return Project(root=path.parent, settings=settings, settings_file=path)
 
 
@@ -265,60 +211,7 @@ def _advice(message: str) -> str:
     return f"unknown setting `{match[1]}`; {known}"
 
 
-def _line_of(text: str, message: str) -> int | None:
+def _line_of_error(text: str, message: str) -> int | None:
     """The line of the key that a validation message quotes or points at, when it can be told."""
     keys = re.findall(r"field `(\w+)`", message) + re.findall(r"\.(\w+)(?:\[|`|$)", message)
-    for key in keys:
-        match = re.search(rf"(?m)^\s*(?:\[+\s*[\w.]*\.)?{re.escape(key)}\s*[=\]]", text)
-        if match:
-            return text.count("\n", 0, match.end()) + 1
-    return None
-
-
-def _paths(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Every path of the settings, with its key."""
-    yield "header", settings.header
-    yield "baseline", settings.baseline
-    if settings.nvcc is not None:
-        yield "nvcc", settings.nvcc
-    yield from (("include_dirs", folder) for folder in settings.include_dirs)
-    for module in settings.module:
-        yield "source", module.source
-        if module.loader is not None:
-            yield "path", module.loader.path
-
-
-def _check(settings: Settings, path: Path, text: str) -> None:
-    """What a schema cannot say. Raises SsmtoolError for the first setting that is wrong."""
-
-    def wrong(key: str, message: str) -> SsmtoolError:
-        match = re.search(rf"(?m)^\s*{key}\s*=", text)
-        line = text.count("\n", 0, match.end()) + 1 if match else None
-        return SsmtoolError(f"setting `{key}`: {message}", path=path, line=line)
-
-    if settings.compiler not in ("auto", "nvcc", "nvrtc"):
-        raise wrong("compiler", f'"{settings.compiler}" is not one of "auto", "nvcc", "nvrtc"')
-    if not re.fullmatch(r"sm_\d+[af]?", settings.target):
-        raise wrong("target", f'"{settings.target}" is not an architecture such as "sm_37"')
-    for key in ("cuda_release", "max_ptx_isa"):
-        value = getattr(settings, key)
-        if not re.fullmatch(r"\d+\.\d+", value):
-            raise wrong(key, f'"{value}" is not of the form "11.4"')
-    if not 0 < settings.compile_timeout <= 1e6:
-        raise wrong("compile_timeout", "must be a positive number of seconds, at most a million")
-    for key, value in _paths(settings):
-        if "\0" in value or len(value) > 4000:
-            raise wrong(key, "is no path: it holds a NUL or is longer than a path can be")
-    for module in settings.module:
-        if module.loader and module.loader.count_argument is not None and module.loader.count_argument < 0:
-            raise wrong("count_argument", "is a position counted from 0")
-    constants: dict[str, str] = {}
-    for module in settings.module:
-        constant = module.constant_name
-        if not re.fullmatch(r"[A-Za-z_]\w*", constant, re.ASCII):
-            raise wrong("constant", f'"{constant}" is not a C identifier')
-        if constant in _C_WORDS or constant == guard_name(PurePosixPath(settings.header).name):
-            raise wrong("constant", f'"{constant}" is a word of C, or the include guard of the header')
-        if constant in constants:
-            raise wrong("constant", f"{constant} would hold both {constants[constant]} and {module.source}")
-        constants[constant] = module.source
+    return next(filter(None, (line_of(text, key) for key in keys)), None)

@@ -59,12 +59,42 @@ def test_a_pyproject_without_the_table_is_not_ours(tmp_path: Path) -> None:
         (MODULE + 'constant = "9 lives"\n', 3, "not a C identifier"),
         (MODULE + 'constant = "X"\n' + MODULE + 'constant = "X"\n', 3, "would hold both"),
         ("[tool.ssmtool]\nheader = \n", 2, "not valid TOML"),
+        ('[tool.ssmtool]\nheader = ""\n', 2, "is empty"),
+        ('[tool.ssmtool]\nheader = "."\n', 2, "is a folder"),
+        ('[tool.ssmtool]\nheader = "out/"\n', 2, "is a folder"),
+        ('[tool.ssmtool]\nheader = "a\\nb.h"\n', 2, "control character"),
+        ('[[tool.ssmtool.module]]\nsource = ""\n', 2, "is empty"),
+        ('[tool.ssmtool]\ninclude_dirs = [""]\n', 2, "is the project's folder"),
+        ('[tool.ssmtool]\nflags = ["-DX=a\\u0000"]\n', 2, "NUL"),
+        ('[tool.ssmtool]\nflags = ["-G", ""]\n', 2, "a flag is empty"),
+        (f'[tool.ssmtool]\ntarget = "sm_{"7" * 5000}"\n', 2, "not an architecture"),
+        (f'[tool.ssmtool]\nmax_ptx_isa = "{"7" * 5000}.1"\n', 2, "not of the form"),
+        ('[tool.ssmtool]\nbaseline = "generated/fc_cuda_ptx.h"\n', 2, "is the setting `header` too"),
+        ('[tool.ssmtool]\nheader = "kernels/../kernels/k.cu"\n' + MODULE, 4, "is the setting `header` too"),
+        (MODULE + '[tool.ssmtool.module.loader]\npath = "l.c"\narray = ""\n', 5, "names nothing"),
+        ('[tool.other]\nsource = "x"\nheader = ""\n[tool.ssmtool]\nheader = ""\n', 5, "is empty"),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_line(tmp_path: Path, text: str, line: int, words: str) -> None:
     with pytest.raises(SsmtoolError, match=words) as caught:
         read_project(write(tmp_path, text))
     assert caught.value.line == line
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("text", ["x = " + "[" * 3000 + "]" * 3000, "compile_timeout = " + "9" * 6000])
+def test_toml_that_python_cannot_read_is_named_with_its_file(tmp_path: Path, text: str) -> None:
+    with pytest.raises(SsmtoolError, match="beyond all measure") as caught:
+        read_project(write(tmp_path, text, "ssmtool.toml"))
+    assert caught.value.path == str(tmp_path / "ssmtool.toml")
+    assert caught.value.exit_code == 2
+
+
+def test_settings_that_are_utf16_are_not_called_source(tmp_path: Path) -> None:
+    (tmp_path / "ssmtool.toml").write_bytes(MODULE.encode("utf-16"))
+    with pytest.raises(SsmtoolError, match="has to be UTF-8") as caught:
+        find_project(tmp_path)
+    assert "compiler" not in str(caught.value)
     assert caught.value.exit_code == 2
 
 
