@@ -99,7 +99,8 @@ def _apart(
         set_word(b, frame, FrameSlot.FALSE, count_bits(gang, false))
     b.store(gang.mask, control.active)
     index = next(i for i, each in enumerate(gang.flat.instructions) if each is op)
-    live = gang.shapes.liveness.after(index)
+    # Lanes that wait elsewhere need registers too, which those at the barrier may be about to overwrite.
+    live = gang.shapes.liveness.after(index) | gang.kept
     slots = [*control.masks(), control.rounds]
     kept = sorted(live, key=lambda each: (each.name, each.scope))
     slots += [gang.slot(each) for each in kept] + [gang.flag(each) for each in kept if each in gang.nans.late]

@@ -254,46 +254,50 @@ class Shapes:
         return self._bounds[operand]
 
     def _bounds_of(self, op: Op, depth: int) -> tuple[int, int] | None:
-        values = [self.bounds(each, depth) for each in op.operands[1:]]
+        if not _integral(op) or not isinstance(op.operands[0], Register) or {"hi", "cc"} & set(op.modifiers):
+            return None
+        found = self._interval(op, [self.bounds(each, depth) for each in op.operands[1:]])
+        if found is None or not 0 <= found[0] <= found[1] < _WIDEST:
+            return None
+        # What does not fit the result's type is cut, and the bounds with it.
+        return found if found[1] < _reach(op.opcode.types[0], "wide" in op.modifiers) else None
+
+    def _interval(self, op: Op, values: list[tuple[int, int] | None]) -> tuple[int, int] | None:
+        """Bounds of a result from its sources', as if numbers had no width."""
         first = values[0] if values else None
         second = values[1] if len(values) > 1 else None
-        low = high = None
-        if op.base == "mov" or (op.base == "cvt" and first and _integral(op) and first[1] < 1 << 15):
+        if op.base == "mov":
             return first
-        if op.base == "cvt" and first and _integral(op) and TYPE_BITS[op.opcode.types[0]] >= 32:
-            return first if TYPE_BITS[op.opcode.types[1]] >= 32 else None
+        if op.base == "cvt":
+            return first if first and first[1] < _reach(op.opcode.types[1]) else None
         if op.base == "and" and (first or second):
             return 0, min(each[1] for each in (first, second) if each)
         if op.base == "shr" and second and second[0] == second[1] and second[0] < 32:
             if first:
                 return first[0] >> second[0], first[1] >> second[0]
-            if op.opcode.type in ("u32", "b32") and second[0] >= 1:
-                return 0, 0xFFFFFFFF >> second[0]
-            return None
+            return (0, 0xFFFFFFFF >> second[0]) if op.opcode.type in ("u32", "b32") else None
         if not first or not second:
             return None
         if op.base == "add":
-            low, high = first[0] + second[0], first[1] + second[1]
-        elif op.base == "sub":
-            low, high = first[0] - second[1], first[1] - second[0]
-        elif op.base == "mul":
-            low, high = first[0] * second[0], first[1] * second[1]
-        elif op.base == "mad" and len(values) > 2 and values[2]:
-            low, high = first[0] * second[0] + values[2][0], first[1] * second[1] + values[2][1]
-        elif op.base == "shl" and second[1] < 32:
-            low, high = first[0] << second[0], first[1] << second[1]
-        elif op.base == "or":
-            low, high = max(first[0], second[0]), (1 << (first[1] | second[1]).bit_length()) - 1
-        elif op.base in ("min", "max"):
+            return first[0] + second[0], first[1] + second[1]
+        if op.base == "sub":
+            return first[0] - second[1], first[1] - second[0]
+        if op.base == "mul":
+            return first[0] * second[0], first[1] * second[1]
+        if op.base == "mad" and len(values) > 2 and values[2]:
+            return first[0] * second[0] + values[2][0], first[1] * second[1] + values[2][1]
+        if op.base == "shl" and second[1] < 32:
+            return first[0] << second[0], first[1] << second[1]
+        if op.base == "or":
+            return max(first[0], second[0]), (1 << (first[1] | second[1]).bit_length()) - 1
+        if op.base in ("min", "max"):
             choose = min if op.base == "min" else max
-            low, high = choose(first[0], second[0]), choose(first[1], second[1])
-        elif op.base == "rem" and second[0] > 0:
-            low, high = 0, min(first[1], second[1] - 1)
-        elif op.base == "div" and second[0] > 0:
-            low, high = first[0] // second[1], first[1] // second[0]
-        if low is None or high is None or not _integral(op) or "hi" in op.modifiers:
-            return None
-        return (low, high) if low >= 0 and high < _WIDEST else None
+            return choose(first[0], second[0]), choose(first[1], second[1])
+        if op.base == "rem" and second[0] > 0:
+            return 0, min(first[1], second[1] - 1)
+        if op.base == "div" and second[0] > 0:
+            return first[0] // second[1], first[1] // second[0]
+        return None
 
     def alignment(self, operand: Operand) -> int:
         """A power of two (at most 2^31) that divides the lane-0 value of an operand."""
@@ -328,6 +332,12 @@ class Shapes:
         return stride is not None and stride > 0 and self.alignment(operand) > stride * (self.geometry.lanes - 1)
 
 
+def _reach(kind: str, wide: bool = False) -> int:
+    """The least number beyond an integer type, or beyond one twice as wide."""
+    bits = TYPE_BITS[kind] * (2 if wide else 1)
+    return 1 << (bits - (kind[0] == "s"))
+
+
 def _integral(op: Op) -> bool:
     return all(kind[0] in "usb" and kind != "b1" for kind in op.opcode.types) and bool(op.opcode.types)
 
@@ -360,8 +370,12 @@ def _product(shapes: Shapes, op: Op, sources: Sequence[Operand]) -> Stride:
         factor = shapes.constant(other)
         if stride is None or factor is None:
             continue
-        if "wide" in op.modifiers and (op.opcode.types[0] not in ("u32", "s32") or not shapes.never_wraps(stepped)):
-            continue
+        if "wide" in op.modifiers:
+            if op.opcode.types[0] not in ("u32", "s32") or not shapes.never_wraps(stepped):
+                continue
+            factor &= 0xFFFFFFFF  # what a negative literal, or one beyond the type, is as a factor of 32 bits
+            if op.opcode.types[0] == "s32" and factor >= _WIDEST:
+                factor -= 2 * _WIDEST
         return stride * factor
     return None
 
