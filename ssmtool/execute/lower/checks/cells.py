@@ -79,7 +79,9 @@ def cells_of(gang: Gang) -> Cells:
     if found is not None:
         return found
     b = gang.builder
-    tick, base, first, warp_base = (gang.alloca(I32, name) for name in ("tick", "base", "first", "warp_base"))
+    tick, first = gang.alloca(I32, "tick"), gang.alloca(I32, "first")
+    # Where warps have no barriers of their own, the three are one.
+    base, warp_base = (gang.alloca(I32), gang.alloca(I32)) if syncs_warps(gang.shapes) else (tick, tick)
     with b.goto_block(gang.entry):
         shared, writers, readers = (
             gang.worker_word(each) for each in (WorkerSlot.SHARED, WorkerSlot.WRITERS, WorkerSlot.READERS)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from llvmlite import ir
 
@@ -22,7 +23,7 @@ from ssmtool.execute.lower.checks.judge import ATOMICALLY, READS, WRITES, joined
 from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.runtime import Region
 from ssmtool.execute.lower.values import Lanes, any_lane, as_type, i64, mask_bits, pointer, splat, word
-from ssmtool.execute.numerics.lanes import I1, I32, Splat, Value
+from ssmtool.execute.numerics.lanes import I1, I32, I64, Builder, Splat, Value
 from ssmtool.execute.program.flatten import Op
 
 _UNSEEN = (Region.LOCAL, Region.PARAMS)
@@ -125,9 +126,8 @@ def _cell_offset(gang: Gang, cells: Cells, offset: Value) -> Value:
     return b.shl(offset, Splat(offset.type, number) if isinstance(offset.type, ir.VectorType) else number)
 
 
-def _fresh(gang: Gang, cell: Value, me: Value, base: Value, first: Value | None) -> Value:
+def _unclean(b: Builder, cell: Value, me: Value, base: Value, first: Value | None) -> Value:
     """Cells of another thread and this epoch; or, with `first`, of no write in this block."""
-    b = gang.builder
     found = b.and_(b.icmp_unsigned(">=", cell, base), b.icmp_unsigned("!=", cell, me))
     return found if first is None else b.or_(found, b.icmp_unsigned("<", cell, first))
 
@@ -168,26 +168,65 @@ def _part(gang: Gang, mask: Value, start: int, count: int) -> Value:
 
 
 def _group(gang: Gang, access: _Access, offset: Value, mask: Value, start: int, unclean: Value) -> None:
+    """Cells that nobody has touched since the barrier, the likeliest, are marked here; others by `_exact_function`."""
     b, cells = gang.builder, cells_of(gang)
     count = mask.type.count
     kind = ir.VectorType(I32, count)
-    tick, base, first = (splat(b, b.load(slot), count) for slot in (cells.tick, cells.base, cells.first))
+    ticks = [b.load(slot) for slot in (cells.tick, cells.base, cells.first, cells.warp_base)]
+    tick, base, first = (splat(b, each, count) for each in ticks[:3])
     me = b.or_(tick, _thread_numbers(gang, start, count))
     at = b.add(offset, i64(4 * start))
     writers, readers = b.add(cells.writers, at), b.add(cells.readers, at)
     writer = masked.load(b, writers, kind, mask, 4)
     reader = masked.load(b, readers, kind, mask, 4)
-    bad = b.and_(_fresh(gang, writer, me, base, first if access.reads else None), mask)
-    others = b.and_(_fresh(gang, reader, me, base, None), mask)
-    if access.writes:
+    if access.reads:
+        written = splat(b, b.sub(ticks[1], ticks[2]), count)
+        calm = b.icmp_unsigned("<", b.sub(writer, first), written)
+    else:
+        calm = b.icmp_unsigned("<", writer, base)
+    calm = b.and_(calm, b.icmp_unsigned("<", reader, base))
+    with b.if_else(any_lane(b, b.and_(mask, b.not_(calm))), likely=False) as (then, otherwise):
+        with then:
+            number = b.add(b.trunc(gang.thread_zero, I32), i32(start))
+            answer = b.call(
+                _exact_function(gang, access.does, count), [writers, readers, mask_bits(b, mask), number, *ticks]
+            )
+            b.store(b.or_(b.load(unclean), answer), unclean)
+        with otherwise:
+            masked.store(b, me, writers if access.writes else readers, mask, 4)
+
+
+def _exact_function(gang: Gang, does: int, count: int) -> Any:
+    """`i1 f(writers, readers, mask, first thread, tick, base, first, warp base)`: mark the cells that are clean.
+
+    The answer is whether some are not. Cells that other threads have only read too are no fault: they are joined.
+    """
+    module = gang.builder.module
+    name = f"cells_{does}_{count}"
+    found = module.globals.get(name)
+    if found is not None:
+        return found
+    function = ir.Function(module, ir.FunctionType(I1, [I64, I64, ir.IntType(count)] + [I32] * 5), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    writers, readers, bits, thread, *ticks = function.args
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    kind = ir.VectorType(I32, count)
+    mask = b.bitcast(bits, ir.VectorType(I1, count))
+    tick, base, first, warp_base = (splat(b, each, count) for each in ticks)
+    numbers = ir.Constant(kind, [ir.Constant(I32, each) for each in range(count)])
+    me = b.or_(tick, b.add(splat(b, thread, count), numbers))
+    writer = masked.load(b, writers, kind, mask, 4)
+    reader = masked.load(b, readers, kind, mask, 4)
+    bad = b.and_(_unclean(b, writer, me, base, first if does & READS else None), mask)
+    others = b.and_(_unclean(b, reader, me, base, None), mask)
+    if does & WRITES:
         bad = b.or_(bad, others)
         masked.store(b, me, writers, b.and_(mask, b.not_(bad)), 4)
     else:
-        masked.store(b, me, readers, b.and_(mask, b.not_(others)), 4)
-        with gang.rarely(any_lane(b, others)):
-            warp_base = splat(b, b.load(cells.warp_base), count)
-            masked.store(b, joined_codes(b, reader, me, base, warp_base, tick), readers, others, 4)
-    b.store(b.or_(b.load(unclean), any_lane(b, bad)), unclean)
+        masked.store(b, joined_codes(b, reader, me, base, warp_base, tick), readers, mask, 4)
+    b.ret(any_lane(b, bad))
+    return function
 
 
 def _thread_numbers(gang: Gang, start: int, count: int) -> Value:
@@ -214,8 +253,8 @@ def _scattered(gang: Gang, access: _Access) -> None:
     readers = b.add(offsets, splat(b, cells.readers, lanes))
     writer = masked.gather(b, writers, kind, mask, 4)
     reader = masked.gather(b, readers, kind, mask, 4)
-    bad = b.and_(_fresh(gang, writer, me, base, first if access.reads else None), mask)
-    others = b.and_(_fresh(gang, reader, me, base, None), mask)
+    bad = b.and_(_unclean(b, writer, me, base, first if access.reads else None), mask)
+    others = b.and_(_unclean(b, reader, me, base, None), mask)
     if access.writes:
         bad = b.or_(bad, others)
     clean = b.and_(mask, b.not_(b.or_(bad, others)))
