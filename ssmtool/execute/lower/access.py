@@ -46,7 +46,7 @@ def resolve(gang: Gang, op: Op, address: Address, size: int, store: bool) -> Tar
     region = Region.of(space)
     b = gang.builder
     if region is Region.SHARED:
-        base = gang.worker_word(WorkerSlot.SHARED)
+        base = gang.shared[0]
     elif region is Region.PARAMS:
         base = gang.launch_word(LaunchSlot.PARAMS)
     elif region is Region.LOCAL:
@@ -122,7 +122,7 @@ def region_bounds(gang: Gang, target: Target) -> tuple[Value, Value]:
     """Base and size of what the access was last, or must be, in."""
     b = gang.builder
     if target.region is Region.SHARED:
-        return gang.worker_word(WorkerSlot.SHARED), gang.launch_word(LaunchSlot.SHARED_BYTES)
+        return gang.shared
     if target.region is Region.PARAMS:
         return gang.launch_word(LaunchSlot.PARAMS), i64(gang.flat.param_bytes)
     if target.region is Region.LOCAL:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
@@ -139,6 +140,17 @@ class Gang:
     def worker_word(self, slot: WorkerSlot) -> Value:
         """A word of the worker's table."""
         return word(self.builder, self.arguments.worker, slot)
+
+    @cached_property
+    def shared(self) -> tuple[Value, Value]:
+        """Address and size of the block's shared memory, read once: memory that the kernel writes may alias the table.
+
+        Its alignment is put where LLVM sees it.
+        """
+        b = self.builder
+        with b.goto_block(self.entry):
+            base = b.and_(self.worker_word(WorkerSlot.SHARED), i64(-128 & (2**64 - 1)))
+            return base, self.launch_word(LaunchSlot.SHARED_BYTES)
 
     def alloca(self, kind: Type, name: str = "") -> Value:
         """A stack slot, made in the entry block so that LLVM can take it apart."""

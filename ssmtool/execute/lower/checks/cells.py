@@ -78,15 +78,15 @@ def cells_of(gang: Gang) -> Cells:
     found: Cells | None = gang.shadow
     if found is not None:
         return found
-    b = gang.builder
+    b, shared = gang.builder, gang.shared[0]
     tick, first = gang.alloca(I32, "tick"), gang.alloca(I32, "first")
     # Where warps have no barriers of their own, the three are one.
     base, warp_base = (gang.alloca(I32), gang.alloca(I32)) if syncs_warps(gang.shapes) else (tick, tick)
     with b.goto_block(gang.entry):
-        shared, writers, readers = (
-            gang.worker_word(each) for each in (WorkerSlot.SHARED, WorkerSlot.WRITERS, WorkerSlot.READERS)
+        writers, readers = gang.worker_word(WorkerSlot.WRITERS), gang.worker_word(WorkerSlot.READERS)
+        cells = Cells(
+            gang.shared[0], writers, readers, tick, base, first, warp_base, granule(gang.shapes).bit_length() - 1
         )
-        cells = Cells(shared, writers, readers, tick, base, first, warp_base, granule(gang.shapes).bit_length() - 1)
         reload_ticks(gang, cells)
     gang.shadow = cells
     return cells
