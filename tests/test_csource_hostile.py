@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ssmtool.csource import find_kernels, read_kernels
-from ssmtool.csource.preprocess import Included
+from ssmtool.csource.view import Included
 from ssmtool.errors import SsmtoolError
 
 KERNEL = 'extern "C" __global__ void k(int *x) { x[0] = 1; }\n'

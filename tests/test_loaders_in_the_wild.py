@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ssmtool.csource import NameArray, find_name_array, read_kernels
-from ssmtool.csource.preprocess import Included
+from ssmtool.csource.view import Included
 from ssmtool.errors import SsmtoolError
 from ssmtool.registry import RegistryReport, check_registry
 from ssmtool.registry.fix import plan_fix

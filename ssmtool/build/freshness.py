@@ -7,10 +7,12 @@ stale one because the record inside it can only be trusted once its own text pro
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
+from pathlib import Path
 
 import msgspec
 
-from ssmtool.build.includes import hash_includes, hash_source
+from ssmtool.build.includes import hash_includes, hash_source, toolkit_folders
 from ssmtool.errors import SsmtoolError
 from ssmtool.files import read_bytes
 from ssmtool.findings import Finding, Outcome, Severity, Skip
@@ -65,7 +67,7 @@ def check_freshness(project: Project) -> Freshness:
     outcome = Outcome()
     shown = project.settings.header
     everything = project.settings.module
-    if not project.header_path.exists():
+    if _is_missing(project.header_path):
         outcome.findings.append(
             Finding(
                 rule="header/missing",
@@ -105,6 +107,17 @@ def check_freshness(project: Project) -> Freshness:
     return Freshness(states, outcome, header)
 
 
+def _is_missing(path: Path) -> bool:
+    """Whether nothing is there. What is there and cannot be read, such as a link to itself, is told by who reads it."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def _module_state(project: Project, module: ModuleSettings, header: Header, outcome: Outcome) -> ModuleState:
     """The state of one module, its finding added to `outcome`."""
     shown = project.settings.header
@@ -126,7 +139,8 @@ def _module_state(project: Project, module: ModuleSettings, header: Header, outc
         message = f"the header was edited by hand: {edited} in {record.constant} is not what the compiler wrote"
         return found(State.HEADER_EDITED, message, "the program runs PTX that the source does not make")
     try:
-        changed = _changed_sources(project, module, record)
+        includes = hash_includes(project, project.path(module.source))
+        changed = _changed_sources(project, module, record, includes)
     except SsmtoolError as error:
         outcome.required_skips.append(Skip(f"freshness of {module.constant_name}", str(error)))
         return ModuleState(module, State.CANNOT_TELL, held)
@@ -138,6 +152,11 @@ def _module_state(project: Project, module: ModuleSettings, header: Header, outc
     if settings:
         message = f"settings changed since the header was made: {'; '.join(settings)}"
         return found(State.SETTINGS_CHANGED, message, "the program runs PTX made with the old settings")
+    toolkit = _changed_toolkit(project, record, includes, outcome)
+    if toolkit:
+        message = f"only the toolkit's headers differ from those that the header was made with: {', '.join(toolkit)}"
+        effect = "same source, perhaps other code: a build shows whether the PTX differs"
+        return found(State.TOOLCHAIN_DIFFERS, message, effect)
     release = project.settings.cuda_release
     if not f"{record.compiler.version}.".startswith(f"{release}."):
         message = (
@@ -162,14 +181,15 @@ def _edited_entries(held: HeaderModule) -> str | None:
     return f"the PTX of {', '.join(kernels)}" if kernels else "the PTX outside its kernels"
 
 
-def _changed_sources(project: Project, module: ModuleSettings, record: ModuleRecord) -> list[str]:
+def _changed_sources(
+    project: Project, module: ModuleSettings, record: ModuleRecord, now: Mapping[str, str]
+) -> list[str]:
     """The source and included files whose content is not what the header was made from."""
     source = project.path(module.source)
     changed = []
     if hash_source(read_bytes(source)) != record.source_sha256 or module.source != record.source:
         changed.append(module.source)
-    now = hash_includes(project, source)
-    for name in sorted({*now, *record.includes}):
+    for name in sorted(name for name in {*now, *record.includes} if not name.startswith("<")):
         if name not in now:
             gone = not project.path(name).exists()
             changed.append(f"{name} ({'no such file any more' if gone else 'no longer included'})")
@@ -178,6 +198,20 @@ def _changed_sources(project: Project, module: ModuleSettings, record: ModuleRec
         elif now[name] != record.includes[name]:
             changed.append(name)
     return changed
+
+
+def _changed_toolkit(
+    project: Project, record: ModuleRecord, includes: Mapping[str, str], outcome: Outcome
+) -> list[str]:
+    """The toolkit's headers that are not those of the record; a skip for a toolkit that this machine does not have."""
+    before = {name: digest for name, digest in record.includes.items() if name.startswith("<")}
+    now = {name: digest for name, digest in includes.items() if name.startswith("<")}
+    if before and not now:
+        folders = ", ".join(map(str, toolkit_folders(project))) or "no absolute folder in include_dirs"
+        reason = f"not found on this machine (in {folders})"
+        outcome.skips.append(Skip(f"hashes of {', '.join(sorted(before))}", reason))
+        return []
+    return sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
 
 
 def _changed_settings(project: Project, record: ModuleRecord) -> list[str]:

@@ -11,6 +11,7 @@ import os
 import re
 from pathlib import Path
 
+from ssmtool.csource.flags import files_before, include_folders
 from ssmtool.csource.mask import mask
 from ssmtool.files import read_bytes
 from ssmtool.header import sha256
@@ -20,29 +21,32 @@ from ssmtool.project import Project
 _INCLUDE = re.compile(r'^[ \t]*(?:#|%:)[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(\w+))', re.MULTILINE)
 #   #define TREE_HEADER "gdn/tree.cuh"
 _DEFINE = re.compile(r'^[ \t]*(?:#|%:)[ \t]*define[ \t]+(\w+)[ \t]+(?:"([^"\n]+)"|<([^>\n]+)>)', re.MULTILINE)
-#   -Iinclude   -I include   --include-path=include   -include kernels/config.h   --pre-include=kernels/config.h
-_FLAG = re.compile(r"(?:^|\0)(-I|--include-path|-include|--pre-include)(?:=|\0)?([^\0]+)")
 
 
 def hash_includes(project: Project, source: Path) -> dict[str, str]:
     """Path from the project's folder -> SHA-256 of every included file that lies in the project or its include folders.
 
-    Comments and spliced lines are resolved first. An include by macro stands for every file that a `#define` of that
-    name gives anywhere in the files read. Headers of the compiler itself (`cuda_runtime.h`, `stdint.h`) are not found
-    and are left out: they belong to the compiler's release, which is recorded on its own. Raises SsmtoolError when a
-    file cannot be read.
+    A header of a folder that the settings give by an absolute path, such as a toolkit's, is named by what `#include`
+    says, `<cuda_fp16.h>`: its path is that of one machine. Comments and spliced lines are resolved first. An include by
+    macro stands for every file that a `#define` of that name gives anywhere in the files read. Headers of the compiler
+    itself (`cuda_runtime.h`, `stdint.h`) are not found and are left out: they belong to the compiler's release, which
+    is recorded on its own. Raises SsmtoolError when a file cannot be read.
     """
-    given = _FLAG.findall("\0".join(project.settings.flags))
-    folders = [project.path(folder) for folder in project.settings.include_dirs]
-    folders += [project.path(value) for flag, value in given if flag in ("-I", "--include-path")]
+    given = [*project.settings.include_dirs, *include_folders(project.settings.flags)]
+    folders = [project.path(folder) for folder in given]
+    toolkits = toolkit_folders(project)
     found: dict[str, str] = {}
     texts: list[tuple[Path, str]] = []
     defined: dict[str, set[str]] = {}
 
     def take(path: Path, *, record: bool = True) -> None:
         path = Path(os.path.normpath(path))
-        # Counted from the project even outside of it: a folder beside it is beside it on every machine.
-        shown = os.path.relpath(path, project.root).replace(os.sep, "/")
+        toolkit = next((folder for folder in toolkits if path.is_relative_to(folder)), None)
+        if toolkit is not None:
+            shown = f"<{path.relative_to(toolkit).as_posix()}>"
+        else:
+            # Counted from the project even outside of it: a folder beside it is beside it on every machine.
+            shown = os.path.relpath(path, project.root).replace(os.sep, "/")
         if shown in found or (record and path == source):
             return
         content = read_bytes(path)
@@ -55,9 +59,9 @@ def hash_includes(project: Project, source: Path) -> dict[str, str]:
             defined.setdefault(name, set()).add(quoted or angled)
 
     take(source, record=False)
-    for flag, value in given:
-        if flag in ("-include", "--pre-include") and project.path(value).is_file():
-            take(project.path(value))
+    for name in files_before(project.settings.flags):
+        if project.path(name).is_file():
+            take(project.path(name))
     # Over the texts again until nothing is added: a macro may be defined in a file that is read later.
     size = -1
     while size != len(found):
@@ -70,6 +74,13 @@ def hash_includes(project: Project, source: Path) -> dict[str, str]:
                     if path is not None:
                         take(path)
     return dict(sorted(found.items()))
+
+
+def toolkit_folders(project: Project) -> list[Path]:
+    """Include folders outside the project that the settings give by absolute paths: they are this machine's own."""
+    given = [*project.settings.include_dirs, *include_folders(project.settings.flags)]
+    folders = [Path(os.path.normpath(folder)) for folder in given if Path(folder).is_absolute()]
+    return [folder for folder in folders if not folder.is_relative_to(project.root)]
 
 
 def _code(data: bytes, path: Path) -> str:

@@ -70,7 +70,8 @@ def compile_project(
     with worker_pool(4) as pool:
         running = [pool.submit(compiler.compile, request) for request in requests]
         # The parser of C sources loads and runs while the compiler works; it would otherwise add to every build.
-        names = [_parameter_names(request) for request in requests]
+        pairs = zip(modules, requests, strict=True)
+        names = [_parameter_names(project, module, request.text) for module, request in pairs]
         try:
             results = [future.result() for future in running]
         except TargetError as error:
@@ -116,11 +117,11 @@ def _place_of_target(project: Project) -> tuple[str | None, int | None]:
     return project.show(project.settings_file), number
 
 
-def _parameter_names(request: CompileRequest) -> dict[str, list[str]]:
-    """Kernel -> parameter names, as the C source has them."""
-    from ssmtool.csource import find_kernels
+def _parameter_names(project: Project, module: ModuleSettings, text: str) -> dict[str, list[str]]:
+    """Kernel -> parameter names, as the C source and the project's files that it includes have them."""
+    from ssmtool.registry.included import kernels_of_source
 
-    kernels = find_kernels(request.text, request.source)
+    kernels = kernels_of_source(project, module, text).kernels
     return {kernel.name: [parameter.name for parameter in kernel.parameters] for kernel in kernels}
 
 

@@ -6,9 +6,9 @@ the rest, and what the text does not decide is said to be undecided.
 
 from ssmtool.csource.counts import Count
 from ssmtool.csource.elements import NameEntry
+from ssmtool.csource.flags import defines_from_flags
 from ssmtool.csource.kernels import KernelSource, Parameter, SourceKernel, find_kernels, read_kernels
 from ssmtool.csource.names import NameArray, find_name_array
-from ssmtool.csource.preprocess import defines_from_flags
 
 __all__ = [
     "Count",

@@ -10,7 +10,7 @@ import re
 
 from ssmtool.csource.macros import Macro
 from ssmtool.csource.mask import Lines
-from ssmtool.csource.preprocess import View
+from ssmtool.csource.view import View
 from ssmtool.errors import SsmtoolError
 
 # An open quote takes its line, as it does in `mask`, so that no quote is looked at twice.

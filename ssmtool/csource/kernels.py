@@ -13,7 +13,8 @@ import msgspec
 from ssmtool.csource.expand import expand_kernel_macros
 from ssmtool.csource.grammar import Chain, parse
 from ssmtool.csource.mask import Lines, blank
-from ssmtool.csource.preprocess import Resolver, View, device_environment, preprocess
+from ssmtool.csource.preprocess import preprocess
+from ssmtool.csource.view import Resolver, View, device_environment
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -12,8 +12,9 @@ from ssmtool.csource.counts import Count, Shape, read_count
 from ssmtool.csource.elements import NameEntry, read_elements
 from ssmtool.csource.grammar import Tree, parse
 from ssmtool.csource.mask import refuse_trigraphs
-from ssmtool.csource.preprocess import Resolver, View, host_environment, preprocess
+from ssmtool.csource.preprocess import preprocess
 from ssmtool.csource.scope import Scope
+from ssmtool.csource.view import Resolver, View, host_environment
 from ssmtool.errors import SsmtoolError
 
 if TYPE_CHECKING:

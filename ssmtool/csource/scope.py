@@ -14,7 +14,7 @@ import msgspec
 
 from ssmtool.csource.grammar import Tree, parse
 from ssmtool.csource.macros import Macro
-from ssmtool.csource.preprocess import View
+from ssmtool.csource.view import View
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -13,7 +13,8 @@ from typing import Literal
 import msgspec
 
 from ssmtool.csource import Count, NameArray, find_name_array
-from ssmtool.csource.preprocess import host_environment, preprocess
+from ssmtool.csource.preprocess import preprocess
+from ssmtool.csource.view import host_environment
 from ssmtool.errors import SsmtoolError
 from ssmtool.registry.model import RegistryInput, RegistryReport
 from ssmtool.registry.order import in_order, mangled_by_accident, misplaced, reference_order

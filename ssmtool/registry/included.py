@@ -9,15 +9,35 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ssmtool.csource.preprocess import Included, Resolver
+from ssmtool.csource import KernelSource, defines_from_flags, read_kernels
+from ssmtool.csource.flags import files_before, include_folders
+from ssmtool.csource.view import Included, Resolver
 from ssmtool.files import read_bytes
-from ssmtool.project import Project
+from ssmtool.project import ModuleSettings, Project
 
 
-def source_includes(project: Project) -> Resolver:
+def kernels_of_source(project: Project, module: ModuleSettings, text: str) -> KernelSource:
+    """The kernels of a module's source, whose text is given, and of the project's files that it includes.
+
+    They are read as the project's flags and target have them compiled. Raises SsmtoolError for an included file that
+    cannot be read or has no end.
+    """
+    flags = project.settings.flags
+    return read_kernels(
+        text,
+        module.source,
+        project.settings.target,
+        # What a file that a flag puts before every source defines is not known here.
+        None if files_before(flags) else defines_from_flags(flags),
+        file=project.path(module.source),
+        resolve=_source_includes(project),
+    )
+
+
+def _source_includes(project: Project) -> Resolver:
     """What a compiler of the project's sources finds: beside the including file, then in the include folders."""
     folders = [project.path(folder) for folder in project.settings.include_dirs]
-    folders += [project.path(folder) for folder in _flag_values(project, ("-I", "--include-path"))]
+    folders += [project.path(folder) for folder in include_folders(project.settings.flags)]
 
     def resolve(text: str, includer: Path) -> Included | None:
         name = text[1:-1]
@@ -37,11 +57,6 @@ def loader_includes(project: Project) -> Resolver:
     return resolve
 
 
-def includes_by_flag(project: Project) -> bool:
-    """Whether a flag puts a file before every source, so that what it defines is not known here."""
-    return bool(_flag_values(project, ("-include", "--pre-include")))
-
-
 def _find(project: Project, name: str, folders: list[Path]) -> Included | None:
     """The first file of that name, if it is a part of the project."""
     if not name or "\0" in name:
@@ -52,16 +67,3 @@ def _find(project: Project, name: str, folders: list[Path]) -> Included | None:
             inside = path.is_relative_to(project.root) and path != project.header_path
             return Included(path, project.show(path), read_bytes(path)) if inside else None
     return None
-
-
-def _flag_values(project: Project, names: tuple[str, ...]) -> list[str]:
-    """What follows these flags, in the forms `-I x`, `-Ix` and `--include-path=x`."""
-    values: list[str] = []
-    flags = list(project.settings.flags)
-    for index, flag in enumerate(flags):
-        for name in names:
-            if flag == name:
-                values += flags[index + 1 : index + 2]
-            elif flag.startswith(f"{name}=") or (name == "-I" and flag.startswith(name)):
-                values.append(flag[len(name) :].removeprefix("="))
-    return values

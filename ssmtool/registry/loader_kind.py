@@ -13,7 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from ssmtool.csource.preprocess import host_environment, preprocess
+from ssmtool.csource.preprocess import preprocess
+from ssmtool.csource.view import host_environment
 
 DRIVER_NOT_FOUND = "CUDA_ERROR_NOT_FOUND: named symbol not found"
 DRIVER_NULL_NAME = "CUDA_ERROR_INVALID_VALUE: invalid argument"

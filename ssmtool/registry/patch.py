@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ssmtool.csource import NameArray, NameEntry
-from ssmtool.csource.preprocess import View
+from ssmtool.csource.view import View
 
 # The bytes from the first offset up to the second, replaced by a text.
 Edit = tuple[int, int, str]

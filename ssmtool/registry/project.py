@@ -10,14 +10,14 @@ from typing import TypeVar
 
 import msgspec
 
-from ssmtool.csource import KernelSource, NameArray, defines_from_flags, find_name_array, read_kernels
+from ssmtool.csource import KernelSource, NameArray, find_name_array
 from ssmtool.errors import ProductError, SsmtoolError
 from ssmtool.files import read_bytes, read_source, write_atomic
 from ssmtool.findings import Finding, Outcome, Severity, Skip
 from ssmtool.header import Header, read_header
 from ssmtool.project import LoaderSettings, ModuleSettings, Project
 from ssmtool.registry.check import check_registry
-from ssmtool.registry.included import includes_by_flag, loader_includes, source_includes
+from ssmtool.registry.included import kernels_of_source, loader_includes
 from ssmtool.registry.loader_kind import LoaderKind, recognise_loader
 from ssmtool.registry.model import RegistryReport
 from ssmtool.registry.rules_source import FIX
@@ -130,17 +130,7 @@ def read_module_source(project: Project, module: ModuleSettings, entries: Sequen
 
     Raises ProductError when there are none, and no `entries` of a PTX either that say that there must be some.
     """
-    path = project.path(module.source)
-    text = _shown(project, path, read_source)
-    settings = project.settings
-    source = read_kernels(
-        text,
-        module.source,
-        settings.target,
-        None if includes_by_flag(project) else defines_from_flags(settings.flags),
-        file=path,
-        resolve=source_includes(project),
-    )
+    source = kernels_of_source(project, module, _shown(project, project.path(module.source), read_source))
     if source.kernels or source.unread or (source.includes and entries):
         return source
     raise ProductError(

@@ -7,6 +7,7 @@ from ssmtool.findings import Finding, Severity
 from ssmtool.registry.model import RegistryInput, Simulation
 from ssmtool.registry.rules_source import FIX
 from ssmtool.registry.simulate import user_sees
+from ssmtool.wording import plural
 
 
 def count_findings(given: RegistryInput, loader: NameArray, simulation: Simulation) -> list[Finding]:
@@ -48,6 +49,13 @@ def _told(count: Count) -> str:
     return f"{count.value}" if count.kind == "literal" else f"{count.text} ({count.value}{defined})"
 
 
+def _counted(count: Count, noun: str) -> str:
+    """`1 name`, `2 names`, `SSM_COUNT (14, defined on line 3) names`."""
+    return (
+        plural(count.value, noun) if count.kind == "literal" and count.value is not None else f"{_told(count)} {noun}s"
+    )
+
+
 def _too_small(given: RegistryInput, loader: NameArray, count: Count, simulation: Simulation) -> Finding:
     assert count.value is not None
     beyond = [entry.name for entry in loader.entries[max(count.value, 0) :]]
@@ -60,7 +68,7 @@ def _too_small(given: RegistryInput, loader: NameArray, count: Count, simulation
         rule="registry/count-too-small",
         severity=Severity.ERROR,
         kernel=beyond[0] if beyond else None,
-        message=f"{_call(loader)} counts {_told(count)} names, {loader.array} has {len(loader.entries)}",
+        message=f"{_call(loader)} counts {_counted(count, 'name')}, {loader.array} has {len(loader.entries)}",
         path=loader.path,
         line=count.line,
         effect=effect,
@@ -79,7 +87,7 @@ def _too_large(loader: NameArray, count: Count, simulation: Simulation) -> Findi
     return Finding(
         rule="registry/count-too-large",
         severity=Severity.ERROR,
-        message=f"{_call(loader)} counts {_told(count)} names, {loader.array} has {names}",
+        message=f"{_call(loader)} counts {_counted(count, 'name')}, {loader.array} has {names}",
         path=loader.path,
         line=count.line,
         effect=effect,
@@ -110,7 +118,7 @@ def _declared(loader: NameArray, declared: Count) -> list[Finding]:
                 rule="registry/array-too-small",
                 severity=Severity.ERROR,
                 kernel=lost[0] if lost else None,
-                message=f"{loader.array} is declared with {_told(declared)} elements and lists {listed}",
+                message=f"{loader.array} is declared with {_counted(declared, 'element')} and lists {listed}",
                 path=loader.path,
                 line=declared.line,
                 effect=f"C compilers only warn and drop the rest: {', '.join(lost) or 'its terminator'}",
@@ -123,7 +131,7 @@ def _declared(loader: NameArray, declared: Count) -> list[Finding]:
         Finding(
             rule="registry/array-too-large",
             severity=Severity.WARNING,
-            message=f"{loader.array} is declared with {_told(declared)} elements and lists {listed}",
+            message=f"{loader.array} is declared with {_counted(declared, 'element')} and lists {listed}",
             path=loader.path,
             line=declared.line,
             effect="the rest are NULL: a loader that goes by the array's size asks the driver for them and stops",
@@ -140,9 +148,9 @@ def _buffer(loader: NameArray, count: Count, name: str, size: Count) -> Finding:
     return Finding(
         rule="registry/buffer-too-small",
         severity=Severity.ERROR,
-        message=f"{name} has {_told(size)} elements, and {_call(loader)} counts {_told(count)}",
+        message=f"{name} has {_counted(size, 'element')}, and {_call(loader)} counts {_told(count)}",
         path=loader.path,
         line=size.line,
         effect=f"the loader writes past the end of {name}: memory is damaged",
-        fix=f"give {name} at least {count.value} elements on line {size.line} of {loader.path}",
+        fix=f"give {name} at least {plural(count.value or 0, 'element')} on line {size.line} of {loader.path}",
     )

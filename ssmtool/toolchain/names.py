@@ -28,7 +28,12 @@ def from_root(root: Path, path: Path) -> str:
 
 def shared_flags(request: CompileRequest) -> list[str]:
     """Include folders, dialect and the user's flags, in the spelling that both compilers take."""
-    folders = [f"-I{from_root(request.root, folder)}" for folder in request.include_dirs]
+    # A folder that was given by an absolute path, a toolkit's say, is called so in the PTX too, where relative_files()
+    # knows it; counted from the project its name would depend on where the project lies.
+    folders = [
+        f"-I{from_root(request.root, folder) if folder.is_relative_to(request.root) else folder.as_posix()}"
+        for folder in request.include_dirs
+    ]
     dialect = [] if any(flag.lstrip("-").startswith("std") for flag in request.flags) else [DIALECT]
     return [*folders, *dialect, *request.flags]
 

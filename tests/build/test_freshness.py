@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from ssmtool.build.freshness import Freshness, State, check_freshness
+from ssmtool.build.includes import hash_includes, hash_source
+from ssmtool.errors import SsmtoolError
 from ssmtool.findings import Verdict
 from ssmtool.header import CompilerRecord, read_header, render_header
 from ssmtool.project import find_project
@@ -181,3 +184,45 @@ def test_a_constant_that_no_module_makes_is_a_leftover(product: Path) -> None:
     state, freshness = check(product)
     assert state is State.MISSING
     assert rules(freshness) == ["header/missing", "header/leftover"]
+
+
+def with_toolkit(product: Path, toolkit: Path) -> None:
+    """The header as a build with a header of `toolkit`, an absolute include folder, would have left it."""
+    toolkit.mkdir(parents=True)
+    (toolkit / "cuda_fp16.h").write_text("/* 11.4 */\n")
+    source = product / SOURCE
+    source.write_text("#include <cuda_fp16.h>\n" + source.read_text())
+    edit(product / "pyproject.toml", 'target = "sm_37"', f'target = "sm_37"\ninclude_dirs = ["{toolkit}"]')
+    path = product / HEADER
+    (module,) = read_header(path).modules
+    includes = hash_includes(find_project(product), source)
+    record = msgspec.structs.replace(
+        module.record, source_sha256=hash_source(source.read_bytes()), includes={**module.record.includes, **includes}
+    )
+    path.write_bytes(render_header(path.name, (msgspec.structs.replace(module, record=record),)))
+
+
+def test_another_toolkits_header_is_a_toolchain_that_differs(product: Path, tmp_path: Path) -> None:
+    with_toolkit(product, tmp_path / "cuda/include")
+    assert check(product)[0] is State.FRESH
+    (tmp_path / "cuda/include/cuda_fp16.h").write_text("/* 11.8 */\n")
+    state, freshness = check(product)
+    assert state is State.TOOLCHAIN_DIFFERS
+    assert "<cuda_fp16.h>" in freshness.outcome.findings[0].message
+
+
+def test_a_machine_without_the_toolkit_skips_its_headers_and_says_so(product: Path, tmp_path: Path) -> None:
+    with_toolkit(product, tmp_path / "cuda/include")
+    shutil.rmtree(tmp_path / "cuda")
+    state, freshness = check(product)
+    assert (state, freshness.outcome.verdict) == (State.FRESH, Verdict.OK)
+    (skip,) = freshness.outcome.skips
+    assert "<cuda_fp16.h>" in skip.check and "not found on this machine" in skip.reason
+
+
+def test_a_header_that_is_a_link_to_itself_is_not_called_missing(product: Path) -> None:
+    path = product / HEADER
+    path.unlink()
+    path.symlink_to(path.name)
+    with pytest.raises(SsmtoolError, match="cannot be read: Too many levels of symbolic links"):
+        check(product)

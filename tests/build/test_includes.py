@@ -83,6 +83,24 @@ def test_a_file_beside_the_project_has_no_absolute_name(tmp_path: Path) -> None:
     assert list(hash_includes(Project(root=root, settings=Settings()), root / "k.cu")) == ["../beside.h"]
 
 
+def test_a_header_of_a_toolkit_is_named_as_the_include_names_it_wherever_project_and_toolkit_lie(
+    tmp_path: Path,
+) -> None:
+    found = []
+    for root, toolkit in ((tmp_path / "a/project", tmp_path / "cuda"), (tmp_path / "project", tmp_path / "opt/x/cuda")):
+        source = write(root / "k.cu", "#include <cuda_fp16.h>\n")
+        write(toolkit / "include/cuda_fp16.h", '#include "crt/fp16.hpp"\n')
+        write(toolkit / "include/crt/fp16.hpp", "")
+        found.append(list(hash_includes(project(root, str(toolkit / "include")), source)))
+    assert found == [["<crt/fp16.hpp>", "<cuda_fp16.h>"]] * 2
+
+
+def test_an_absolute_path_into_the_project_is_the_projects_own(tmp_path: Path) -> None:
+    source = write(tmp_path / "k.cu", "#include <a.h>\n")
+    write(tmp_path / "inc/a.h", "")
+    assert list(hash_includes(project(tmp_path, str(tmp_path / "inc")), source)) == ["inc/a.h"]
+
+
 def test_an_include_with_letters_beyond_ascii_is_found(tmp_path: Path) -> None:
     (tmp_path / "größe.h").write_text("x\n")
     (tmp_path / "k.cu").write_text('#include "größe.h"\n')

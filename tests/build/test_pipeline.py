@@ -75,6 +75,35 @@ def test_several_sources_each_get_a_constant(product: Path) -> None:
     assert build.modules[1].held.record.entries[0].parameters == "u64 x, f32 a"
 
 
+def test_a_kernel_of_an_included_file_keeps_the_names_of_its_parameters(product: Path) -> None:
+    (product / "kernels/scale.cuh").write_text(
+        'extern "C" __global__ void scale(float *x, float a) { x[threadIdx.x] *= a; }\n'
+    )
+    (product / "kernels/scale.cu").write_text('#include "scale.cuh"\n')
+    settings = product / "pyproject.toml"
+    settings.write_text(settings.read_text() + '\n[[tool.ssmtool.module]]\nsource = "kernels/scale.cu"\n')
+    assert compile_in(product).modules[1].held.record.entries[0].parameters == "u64 x, f32 a"
+
+
+def test_line_information_of_a_toolkits_header_has_the_same_name_wherever_the_project_lies(
+    product: Path, tmp_path: Path
+) -> None:
+    toolkit = tmp_path / "cuda/include"
+    toolkit.mkdir(parents=True)
+    (toolkit / "twice.h").write_text("static __device__ float twice(float x) { return x + x; }\n")
+    (product / SOURCE).write_text(
+        '#include <twice.h>\nextern "C" __global__ void k(float *x) { x[threadIdx.x] = twice(x[threadIdx.x]); }\n'
+    )
+    settings = product / "pyproject.toml"
+    more = f'target = "sm_37"\nflags = ["-lineinfo"]\ninclude_dirs = ["{toolkit}"]'
+    settings.write_text(settings.read_text().replace('target = "sm_37"', more, 1))
+    other = tmp_path / "a/b/c/product"
+    shutil.copytree(product, other)
+    header = compile_in(product).header
+    assert b'\\"twice.h\\"' in header and b"<twice.h>" in header
+    assert compile_in(other).header == header
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -121,14 +121,22 @@ def test_a_kernel_that_lost_its_linkage_is_told_before_the_build_breaks_it(produ
     assert "registry/no-extern-c" in ran.out
 
 
-@pytest.mark.parametrize("victim", [LOADER, SOURCE, "pyproject.toml", "kernels/../kernels/fc_cuda.h"])
-def test_a_header_path_that_is_a_file_of_the_users_is_refused(product: Path, run: Run, victim: str) -> None:
+@pytest.mark.parametrize(
+    ("victim", "words"),
+    [
+        (LOADER, "is the setting `header` too"),
+        (SOURCE, "is the setting `header` too"),
+        ("pyproject.toml", "ssmtool did not write it"),
+        ("kernels/../kernels/fc_cuda.h", "ssmtool did not write it"),
+    ],
+)
+def test_a_header_path_that_is_a_file_of_the_users_is_refused(product: Path, run: Run, victim: str, words: str) -> None:
     settings = product / "pyproject.toml"
     settings.write_text(settings.read_text().replace(f'header = "{HEADER}"', f'header = "{victim}"'))
     before = snapshot(product)
     ran = run(product, "build")
     assert ran.code == 2
-    assert "ssmtool did not write it" in ran.err
+    assert words in ran.err
     assert snapshot(product) == before
 
 
