@@ -237,7 +237,12 @@ class Gang:
             return self._narrow(self.special(op, operand.name), lane, kind)
         if operand.selector:
             raise refuse(op, "selects a byte or half of a register")
-        return self._narrow(self._seen(op, operand), lane, kind)
+        found = self._seen(op, operand)
+        if found.stride is None and isinstance(found.value.type.element, ir.IntType):
+            number = self.shapes.constant(operand)
+            if number is not None:  # known though lanes hold it apart: results were given shapes on that ground
+                found = Lanes(ir.Constant(found.value.type.element, number))
+        return self._narrow(found, lane, kind)
 
     def _narrow(self, found: Lanes, lane: Type, kind: str) -> Lanes:
         """Lanes of a register as lanes of an operand's type; a stepped value is only cut, never extended."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ssmtool.execute.lower import checks
 from ssmtool.execute.lower.gang import Gang
@@ -11,7 +12,7 @@ from ssmtool.execute.numerics import instruction, special
 from ssmtool.execute.numerics.form import Form, UnsupportedError
 from ssmtool.execute.program.flatten import Op, refuse
 from ssmtool.ptx import isa
-from ssmtool.ptx.operands import Negated, Operand, Pair, Sink, Vector
+from ssmtool.ptx.operands import Negated, Operand, Pair, Register, Sink, Vector
 
 
 def form_of(op: Op) -> Form:
@@ -48,11 +49,16 @@ def _all_shared(gang: Gang, sources: Sequence[Operand]) -> int | None:
     return 0 if all(gang.shapes.of(each) == 0 for each in sources) else None
 
 
+def _whole(operand: Operand) -> Operand:
+    """The register of which a video instruction selects a part: the form does the selecting."""
+    return replace(operand, selector=None) if isinstance(operand, Register) and operand.selector else operand
+
+
 def _operands(op: Op, form: Form) -> tuple[list[Operand], list[Operand]]:
     """(sources, results) in the form's order, the condition-code register among them."""
     first = op.operands[0]
-    results: list[Operand] = [first.first, first.second] if isinstance(first, Pair) else [first]
-    sources = [each.operand if isinstance(each, Negated) else each for each in op.operands[1:]]
+    results: list[Operand] = [first.first, first.second] if isinstance(first, Pair) else [_whole(first)]
+    sources = [_whole(each.operand if isinstance(each, Negated) else each) for each in op.operands[1:]]
     if form.operands[-1:] == ("carry",):
         sources.append(isa.CARRY)
     if form.results[-1:] == ("carry",):
