@@ -22,8 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tools" / "numerics")]
 
 import measure_h200 as measure  # noqa: E402
-from execute.numerics import stress  # noqa: E402
 from execute.numerics import unit_reference as reference  # noqa: E402
+
+from ssmtool.probe import stress  # noqa: E402
 
 UNITS = ("ex2", "rcp", "rsqrt", "sqrt", "lg2", "sin", "cos")
 CHUNK = 1 << 25

@@ -22,8 +22,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-from execute.numerics.measured import STRIDE, THINNED, pairs
-from execute.numerics.variants import CASES, Variant, inputs, variants, width
+from execute.numerics.measured import STRIDE, THINNED
+
+from ssmtool.probe.inputs import CASES, inputs, pairs
+from ssmtool.probe.variants import Variant, register, variants
 
 HEADER = ".version 7.4\n.target sm_37\n.address_size 64\n"
 SWEEPS = {
@@ -46,23 +48,17 @@ def key(op: str) -> str:
     return op.replace(".", "_")
 
 
-def register(kind: str) -> str:
-    """The untyped register class a kind lives in."""
-    bits = width(kind)
-    return ".b64" if bits == 64 else ".b16" if bits == 16 else ".b32"
-
-
 def kernel(name: str, v: Variant) -> str:
     """One entry that applies `v` to row %tid of its three 64-bit operand arrays."""
     text = v.text
     lines = [f".visible .entry {name}(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u64 po) {{"]
     lines += [".reg .b32 i; .reg .b64 base, off;", "mov.u32 i, %tid.x; mul.wide.u32 off, i, 8;"]
     for place, kind in zip("abc", v.operands, strict=False):
-        r = register(kind)
+        r = "." + register(kind)
         lines += [f".reg {r} o{place}; ld.param.u64 base, [p{place}]; add.u64 base, base, off;"]
         lines += [f"ld.global{r} o{place}, [base];"]
         text = text.replace("%" + place, "o" + place)
-    r = register(v.result)
+    r = "." + register(v.result)
     lines += [f".reg {r} res; mov{r} res, 0;" if r != ".b16" else ".reg .b16 res; mov.b16 res, 0;"]
     lines += ["{", text.replace("%d", "res"), "}"]
     lines += [f"ld.param.u64 base, [po]; add.u64 base, base, off; st.global{r} [base], res;", "ret; }"]

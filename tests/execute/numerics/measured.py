@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from execute.numerics.variants import mix64
 from numpy.typing import NDArray
 
 FOLDER = Path(__file__).parent / "measured"
@@ -61,20 +60,6 @@ def edges(name: str) -> NDArray[Any]:
 def edge_inputs(count: int) -> NDArray[np.uint32]:
     """The inputs of the unit arrays of `edges_h200.npz`."""
     return (np.arange(count, dtype=np.uint64) * np.uint64(STRIDE * THINNED)).astype(np.uint32)
-
-
-def pairs(count: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Dividends and divisors: near one, any bits, and divisors at both ends of the exponent range."""
-    k = np.arange(count, dtype=np.uint64)
-    a, b = mix64(k * np.uint64(2) + np.uint64(11)), mix64(k * np.uint64(2) + np.uint64(12))
-    which = k % np.uint64(4)
-    near = np.uint64(0x7FFFFF)
-    x = np.where(which == 0, a & near | np.uint64(0x3F800000), a >> np.uint64(32))
-    y = np.where(which == 0, b & near | np.uint64(0x3F800000), b >> np.uint64(32))
-    high, low = b >> np.uint64(40), np.uint64(23)
-    y = np.where(which == 2, (b & near) | (np.uint64(248) + high % np.uint64(8)) << low, y)
-    y = np.where(which == 3, (b & near) | (high % np.uint64(4)) << low, y)
-    return x.astype(np.uint32), y.astype(np.uint32)
 
 
 def silicon() -> tuple[dict[str, NDArray[np.uint64]], list[str]]:

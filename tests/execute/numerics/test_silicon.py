@@ -1,4 +1,4 @@
-"""Every form of `variants.py` against what an H200 answered (measured/README.md): the silicon is the oracle."""
+"""Every form of `ssmtool.probe.variants` against what an H200 answered (measured/README.md): silicon is the oracle."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from execute.numerics import stress
-from execute.numerics.body import emit, forms_of, register
 from execute.numerics.measured import FOLDER, silicon
-from execute.numerics.variants import Variant, inputs, variants
 
 from ssmtool.execute.numerics.form import UnsupportedError
 from ssmtool.execute.numerics.harness import Mapped, Operation, compile_all
+from ssmtool.probe import stress
+from ssmtool.probe.body import emit, forms_of
+from ssmtool.probe.inputs import inputs
+from ssmtool.probe.variants import Variant, register, variants
 
 
 def executed() -> list[Variant]:

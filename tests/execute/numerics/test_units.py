@@ -7,10 +7,11 @@ from functools import cache
 import numpy as np
 import pytest
 from execute.numerics import unit_reference as reference
-from execute.numerics.measured import edge_inputs, edges, pairs, sweep
+from execute.numerics.measured import edge_inputs, edges, sweep
 
 from ssmtool.execute.numerics import approx
 from ssmtool.execute.numerics.harness import Mapped, compile_one
+from ssmtool.probe.inputs import pairs
 
 SWEEPS = [
     ("ex2", 0x3F800000), ("ex2", 0xBF800000), ("rcp", 0x3F800000), ("rsqrt", 0x3F800000), ("rsqrt", 0x40000000),

@@ -1,11 +1,10 @@
-"""Every scalar numeric instruction form of PTX ISA 7.4 that sm_37 may have, as data, and the inputs they are tried on.
+"""Every scalar numeric instruction form of PTX ISA 7.4 that sm_37 may have, as data.
 
 A `Variant` is one PTX body line with `%d`, `%a`, `%b`, `%c` for its result and operands and a kind for each
-(`f32`, `s64`, `b16`, `pred`, ...). The H200 sampler (`tools/numerics/measure_h200.py`) turns each into a kernel and
-records what silicon answers; the tests run the same list through the emitters. Forms that ptxas rejects for sm_37
-are in here too: the sampler records the rejection, which is how the list was proved complete rather than trusted.
-
-Inputs are a fixed function of (kind, operand position, case number): nothing random is stored.
+(`f32`, `s64`, `b16`, `pred`, ...). `ssmtool probe` turns them into kernels and compares a card's answers with the
+executor's arithmetic; `tools/numerics/measure_h200.py` recorded an H200's, and the tests hold the emitters against
+those. Forms that ptxas rejects for sm_37 are in here too: the rejection is recorded, which is how the list was proved
+complete rather than trusted.
 """
 
 from __future__ import annotations
@@ -13,11 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-
-import numpy as np
-from numpy.typing import NDArray
-
-CASES = 256
 
 ROUNDINGS = ("rn", "rz", "rm", "rp")
 INTEGER_ROUNDINGS = ("rni", "rzi", "rmi", "rpi")
@@ -53,6 +47,12 @@ class Variant:
 def width(kind: str) -> int:
     """Bits of a kind; 0 for a predicate."""
     return 0 if kind == "pred" else int(kind[1:])
+
+
+def register(kind: str) -> str:
+    """The raw register class an operand of a kind lives in: `b16`, `b32` or `b64`."""
+    bits = width(kind)
+    return "b64" if bits == 64 else "b16" if bits == 16 else "b32"
 
 
 def one(op: str, result: str, *operands: str) -> Variant:
@@ -346,133 +346,4 @@ def _video() -> Iterator[Variant]:
 def variants() -> list[Variant]:
     """All forms, in a fixed order, names unique."""
     found = [*_arithmetic(), *_bits(), *_floats(), *_compare(), *_convert(), *_video()]
-    assert len({v.name for v in found}) == len(found)
     return found
-
-
-def mix64(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A 64-bit finaliser (splitmix64's): the same bits on every NumPy, which a seeded generator does not promise."""
-    with np.errstate(over="ignore"):
-        x = (x + np.uint64(0x9E3779B97F4A7C15)) * np.uint64(1)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return x ^ (x >> np.uint64(31))
-
-
-def _float_edges(bits: int) -> list[int]:
-    e, m = {16: (5, 10), 32: (8, 23), 64: (11, 52)}[bits]
-    bias, one_ = (1 << (e - 1)) - 1, 1 << m
-    top = ((1 << e) - 1) << m
-    exponents = [
-        1,
-        2,
-        bias - m - 1,
-        bias - 25,
-        bias - 1,
-        bias,
-        bias + 1,
-        bias + 7,
-        bias + 15,
-        bias + 31,
-        bias + 63,
-        bias + m,
-    ]
-    exponents = sorted({x for x in exponents if 0 < x < (1 << e) - 1})
-    values = [
-        0,
-        1,
-        2,
-        3,
-        one_ // 2,
-        one_ - 1,
-        top,
-        top + 1,
-        top + one_ // 2,
-        top + one_ // 2 + 5,
-        top + one_ - 1,
-        top - 1,
-        top - 2,
-    ]
-    for x in exponents:
-        values += [(x << m) + low for low in (0, 1, one_ // 2, one_ - 1)]
-    return [v for x in values for v in (x, x | 1 << (bits - 1))]
-
-
-def _integer_edges(bits: int) -> list[int]:
-    values = [
-        0,
-        1,
-        2,
-        3,
-        5,
-        7,
-        8,
-        31,
-        32,
-        33,
-        63,
-        64,
-        0x7F,
-        0x80,
-        0xFF,
-        0x100,
-        0x7FFF,
-        0x8000,
-        0xFFFF,
-        0x10000,
-    ]
-    values += [
-        0x7FFFFF,
-        0x800000,
-        0xFFFFFF,
-        0x1000001,
-        0x7FFFFFFF,
-        0x80000000,
-        0xFFFFFFFF,
-        1 << 32,
-        (1 << 53) + 1,
-    ]
-    values += [(1 << bits - 1) - 1, 1 << (bits - 1), (1 << bits) - 1, (1 << bits) - 2]
-    every = {v & ((1 << bits) - 1) for x in values for v in (x, -x, ~x)}
-    return sorted(every)
-
-
-def inputs(kind: str, position: int, cases: int = CASES) -> NDArray[np.uint64]:
-    """The bits operand `position` (0, 1, 2) of kind `kind` takes in each case, shape (cases,).
-
-    About half are edge values, the rest random bits; floats also draw from a narrow range of exponents so that
-    sums cancel and products round. 8- and 16-bit integer kinds keep random bits above their width, which an
-    instruction must ignore. In an eighth of the cases operands 1 and 2 repeat operand 0's draw, so that equality is
-    met. `p5` is 0..31; `p7` a shift amount, mostly 0..127 but at times any 32-bit value; `n5` is -16..15 as 32 bits.
-    """
-    bits = width(kind)
-    index = np.arange(cases, dtype=np.uint64) * np.uint64(0x2545F4914F6CDD1D)
-    draw = mix64(index ^ np.uint64(ord(kind[0]) << 16 | bits << 8 | position))
-    if position:
-        same = index ^ np.uint64(ord(kind[0]) << 16 | bits << 8)
-        draw = np.where(mix64(~index) % np.uint64(8) == 0, mix64(same), draw)
-    more = mix64(draw)
-    choice = mix64(more) % np.uint64(8)
-    if kind[0] == "p":
-        small = draw % np.uint64(1 << bits)
-        return small if bits == 5 else np.where(choice < 7, small, more & np.uint64(0xFFFFFFFF))
-    if kind[0] == "n":
-        return (draw % np.uint64(32) - np.uint64(16)) & np.uint64(0xFFFFFFFF)
-    if kind[0] == "f":
-        edges = np.array(_float_edges(bits), np.uint64)
-        m = {16: 10, 32: 23, 64: 52}[bits]
-        bias = {16: 15, 32: 127, 64: 1023}[bits]
-        fraction = more & np.uint64((1 << m) - 1)
-        near = (
-            np.uint64(bias - 3) + draw % np.uint64(7) << np.uint64(m)
-            | fraction
-            | (more >> np.uint64(63)) << np.uint64(bits - 1)
-        )
-        anything = more & np.uint64((1 << bits) - 1) if bits < 64 else more
-        picked = edges[(draw % np.uint64(len(edges))).astype(np.int64)]
-        return np.where(choice < 4, picked, np.where(choice < 7, near, anything))
-    edges = np.array(_integer_edges(bits), np.uint64)
-    picked = edges[(draw % np.uint64(len(edges))).astype(np.int64)]
-    if bits < 32:
-        picked |= more & np.uint64((0xFFFFFFFF >> bits) << bits)
-    return np.where(choice < 5, picked, more)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
-from execute.numerics.variants import Variant, mix64, variants
 from numpy.typing import NDArray
+
+from ssmtool.probe.inputs import mix64
+from ssmtool.probe.variants import Variant, variants
 
 CASES = 1 << 14
 FORMAT = {"f16": (16, 10, 15), "f32": (32, 23, 127), "f64": (64, 52, 1023)}

@@ -6,19 +6,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from execute.numerics.variants import Variant, width
-
 from ssmtool.execute.numerics import instruction
 from ssmtool.execute.numerics.form import Form
 from ssmtool.execute.numerics.lanes import F32, F64, as_real, bits_of, integer, resize
+from ssmtool.probe.variants import Variant, register
 
 SELECTOR = re.compile(r"^(-?)(%?\w+)(?:\.([bh]\d+))?$")
-
-
-def register(kind: str) -> str:
-    """The raw register kind a variant's operand lives in."""
-    bits = width(kind)
-    return "b64" if bits == 64 else "b16" if bits == 16 else "b32"
 
 
 def _typed(b: Any, value: Any, kind: str) -> Any:
