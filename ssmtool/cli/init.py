@@ -11,6 +11,7 @@ import click
 
 from ssmtool.cli.context import AppContext, exits_with_code
 from ssmtool.errors import SsmtoolError
+from ssmtool.wording import plural
 
 if TYPE_CHECKING:
     from ssmtool.discover import Guess, ModuleGuess
@@ -59,7 +60,7 @@ def command(app: AppContext, print_only: bool) -> int:
         click.echo(f"note: {remark}", err=True)
     if not print_only and not app.quiet:
         kernels = sum(len(module.kernels) for module in guess.modules)
-        found = f"{_counted(len(guess.modules), 'source file')}, {_counted(kernels, 'kernel')}"
+        found = f"{plural(len(guess.modules), 'source file')}, {plural(kernels, 'kernel')}"
         click.echo(f"wrote {target.name}: {found}; next: ssmtool build")
     return 0
 
@@ -127,7 +128,7 @@ def _module_lines(module: ModuleGuess, dotted: str) -> list[str]:
     first = ", ".join(module.kernels[:4]) + (", ..." if len(module.kernels) > 4 else "")
     lines = [
         "",
-        f"# {_counted(len(module.kernels), 'kernel')}: {first}",
+        f"# {plural(len(module.kernels), 'kernel')}: {first}",
         f"[[{dotted}module]]",
         f"source = {_quote(module.source)}",
         "# Name of the string constant in the header.",
@@ -150,13 +151,10 @@ def _module_lines(module: ModuleGuess, dotted: str) -> list[str]:
         f"array = {_quote(loader.array)}",
     ]
     if loader.function:
-        return [*lines, f"function = {_quote(loader.function)}"]
+        position = loader.count_argument
+        counted = [] if position is None else [f"count_argument = {position}   # counted from 0"]
+        return [*lines, f"function = {_quote(loader.function)}", *counted]
     return [*lines, '# function = "load_functions"   # no call that takes the array with a count was found']
-
-
-def _counted(number: int, noun: str) -> str:
-    """`1 kernel`, `2 kernels`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _quote(text: str) -> str:

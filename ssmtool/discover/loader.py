@@ -6,17 +6,20 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssmtool.csource import find_name_array
+from ssmtool.csource import NameArray, find_name_array
 from ssmtool.csource.mask import mask
 from ssmtool.discover.tree import Tree
 from ssmtool.errors import SsmtoolError
 
-#   static const char *const ssm_names[] = {
-_ARRAY = re.compile(r"\b(\w+)\s*\[[^\]\n]*\]\s*=\s*\{([^{}]*)\}")
-#   cuModuleLoadData(&module, FC_PTX_SSM_GATED_DELTA)     const char *ptx = FC_PTX_SSM_GATED_DELTA;
-_LOADED = re.compile(
-    r"(?:\b\w*Load\w*\s*\([^;{}]*?,\s*|\bchar\s*(?:const\s*)?\*\s*(?:const\s+)?\w+\s*=\s*)(\w+)\s*[,;)]"
-)
+#   static const char *const ssm_names[] = {     constexpr std::array<const char *, 2> kNames = {     kNames{{
+_ARRAY = re.compile(r"\b(\w+)\s*(?:\[[^\]\n]*\]\s*)?(?:=\s*)?\{\s*\{?([^{}]*)\}")
+#   cuModuleLoadData(&module, FC_PTX_SSM_GATED_DELTA)     load_all(PTX_SCALE, names, 2)
+_CALL = re.compile(r"\b\w*[Ll]oad\w*\s*\(([^;{}]{0,2000})")
+#   const char *ptx = FC_PTX_SSM_GATED_DELTA;
+_POINTER = re.compile(r"\bchar\s*(?:const\s*)?\*\s*(?:const\s+)?\w+\s*=\s*(\w+)\s*[,;]")
+_ARGUMENT = re.compile(r"(?:^|[(,])\s*(\w+)\s*(?=[,)])")
+# Arguments of a loading call that are tried as the count.
+_MOST_ARGUMENTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,26 +30,44 @@ class LoaderGuess:
     array: str
     function: str | None
     names: tuple[str, ...]
+    count_argument: int | None = None
 
 
 def find_loader(tree: Tree, kernels: tuple[str, ...], texts: dict[Path, str]) -> LoaderGuess | None:
     """The array with most of these kernels among its strings, confirmed by the reader of loaders."""
-    best: tuple[int, Path, str] | None = None
+    candidates: list[tuple[int, Path, str]] = []
     for path, text in texts.items():
         for array, body in _ARRAY.findall(text):
             common = len(set(re.findall(r'"(\w+)"', body)) & set(kernels))
-            if common and (best is None or common > best[0]):
-                best = (common, path, array)
-    if best is None:
-        return None
-    _, path, array = best
-    for function in [*_callers(texts[path], array), None]:
-        try:
-            found = find_name_array(path.read_bytes(), path, array, function)
-        except (SsmtoolError, OSError):
-            continue
-        return LoaderGuess(tree.show(path), array, function, found.names)
+            if common:
+                candidates.append((common, path, array))
+    for _, path, array in sorted(candidates, key=lambda candidate: -candidate[0]):
+        for function in [*_callers(texts[path], array), None]:
+            try:
+                found = find_name_array(path.read_bytes(), path, array, function)
+            except (SsmtoolError, OSError):
+                continue
+            position = _count_argument(path, array, function) if function and _open(found) else None
+            return LoaderGuess(tree.show(path), array, function, found.names, position)
     return None
+
+
+def _open(found: NameArray) -> bool:
+    """Whether the argument after the array has no value: then the count may be another."""
+    return found.count is not None and found.count.value is None
+
+
+def _count_argument(path: Path, array: str, function: str) -> int | None:
+    """The position of the only argument whose value is the number of names."""
+    positions = []
+    for position in range(_MOST_ARGUMENTS):
+        try:
+            found = find_name_array(path.read_bytes(), path, array, function, position)
+        except (SsmtoolError, OSError):
+            break
+        if found.count is not None and found.count.value == len(found.names):
+            positions.append(position)
+    return positions[0] if len(positions) == 1 else None
 
 
 def wanted_constants(text: str, path: Path) -> list[str]:
@@ -55,14 +76,15 @@ def wanted_constants(text: str, path: Path) -> list[str]:
         code = mask(text.encode(), path).code
     except SsmtoolError:
         return []
-    names = [name for name in dict.fromkeys(_LOADED.findall(code)) if "ptx" in name.lower()]
+    loaded = [name for call in _CALL.findall(code) for name in _ARGUMENT.findall(call)] + _POINTER.findall(code)
+    names = [name for name in dict.fromkeys(loaded) if "ptx" in name.lower()]
     return [name for name in names if not re.search(rf"\bdefine[ \t]+{name}\b|\*\s*{name}\b|\b{name}\s*[\[=]", code)]
 
 
 def _callers(text: str, array: str) -> list[str]:
-    """Names of the functions that are called with `array` and a further argument after it."""
+    """Names of the functions that are called with `array`, or with its data."""
     names = []
-    for match in re.finditer(rf"\b{re.escape(array)}\s*,", text):
+    for match in re.finditer(rf"\b{re.escape(array)}(?:\.data\(\))?\s*[,)]", text):
         depth = 0
         for offset in range(match.start() - 1, -1, -1):
             depth += {")": 1, "(": -1}.get(text[offset], 0)

@@ -125,7 +125,8 @@ def _skips(given: RegistryInput) -> tuple[list[Skip], list[Skip]]:
             Skip(
                 f"count of {loader.array}",
                 f"{loader.path}:{loader.count.line}: the value of {loader.count.text} cannot be told from this file",
-                f"write the number of names, or sizeof {loader.array} / sizeof {loader.array}[0]",
+                f"write the number of names, or sizeof {loader.array} / sizeof {loader.array}[0]; if another argument"
+                " is the count, set loader.count_argument in [tool.ssmtool] to its 0-based position",
             )
         )
     return skips, required

@@ -104,7 +104,7 @@ class RegistryReport(msgspec.Struct, frozen=True):
         if self.simulation is None:
             return f"{self.module}: {kernels}, no loader checked"
         reachable = sum(row.loads for row in self.rows)
-        return f"{self.module}: {reachable} of {kernels} load"
+        return f"{self.module}: {reachable} of {kernels} load{'s' if len(self.rows) == 1 else ''}"
 
     def to_json(self) -> dict[str, Any]:
         """The report as JSON data, its findings left to the outcome that carries them."""

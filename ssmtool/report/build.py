@@ -63,19 +63,21 @@ def _print_changes(plan: Plan, *, diff: bool) -> None:
             operations += f" and {len(change.operations) - _OPERATIONS_SHOWN} more"
         print(
             f"{change.kind}: {_name(change)}: +{change.lines_added} -{change.lines_removed} lines"
-            f"; {f'instructions: {operations}' if operations else _same_instructions(change)}"
+            f"{f'; instructions: {operations}' if operations else _same_instructions(change)}"
         )
         if diff and change.diff:
             print(change.diff)
 
 
 def _same_instructions(change: KernelChange) -> str:
-    """How PTX with the same instruction counts differs."""
+    """How PTX with the same instruction counts differs; nothing for what is only on one side."""
+    if change.kind in ("added", "removed"):
+        return ""
     if change.kind == "reordered" or not change.diff:
-        return "same instructions"
+        return "; same instructions"
     if only_renamed(change.diff):
-        return "same instructions, other labels or register numbers"
-    return "same instructions, with other operands or in another order"
+        return "; same instructions, other labels or register numbers"
+    return "; same instructions, with other operands or in another order"
 
 
 def only_renamed(diff: str) -> bool:

@@ -62,7 +62,9 @@ def simulation_lines(report: RegistryReport) -> list[str]:
     name = loader.names[index] if index is not None and index < len(loader.names) else None
     stop = f"{loader.array}[{index}] ({name})" if name else f"{loader.array}[{index}], past its last name"
     told = {
-        "loaded": f"the loader takes all {plural(loaded, 'name')} it counts",
+        "loaded": f"the loader takes all {loaded} names it counts"
+        if loaded != 1
+        else "the loader takes the 1 name it counts",
         "compile": "the loader does not compile, so nothing loads",
         "refused": "the loader refuses its own lists, so nothing loads",
         "stopped": f"the loader takes {plural(loaded, 'name')} and stops at {stop}",

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import ROOT, Run, snapshot
 from ssmtool.discover import discover
-from ssmtool.project import find_project
+from ssmtool.project import LoaderSettings, find_project
 
 KERNEL = 'extern "C" __global__ void scale(float *x) { x[0] = 1; }\n'
 
@@ -124,6 +124,29 @@ def test_a_pyproject_that_is_no_text_is_left_as_it_is(tree: Path, run: Run, data
     assert ran.err.count("error:") == 1
     assert "pyproject.toml" in ran.err
     assert snapshot(tree) == before
+
+
+@pytest.mark.parametrize(
+    "loader",
+    [
+        'static constexpr std::array<const char *, 1> kNames = {\n    "k",\n};\n'
+        "int load() { return load_all(PTX_K, kNames.data(), out, (int)kNames.size()); }\n",
+        'static constexpr std::array<const char *, 1> kNames{{"k"}};\n'
+        "int load() { return load_all(PTX_K, kNames.data(), out, (int)kNames.size()); }\n",
+        'static const char *const kNames[] = {"k"};\nint load() { return load_all(PTX_K, kNames, out, 1); }\n',
+    ],
+)
+def test_a_loader_with_its_count_elsewhere_and_the_text_first_is_adopted_as_it_is(
+    tmp_path: Path, run: Run, loader: str
+) -> None:
+    (tmp_path / "k.cu").write_text('extern "C" __global__ void k(float *x) { x[0] = 1; }\n')
+    (tmp_path / "load.cpp").write_text('#include <array>\n#include "gen/k_ptx.h"\n' + loader)
+    assert run(tmp_path, "init").code == 0
+    settings = find_project(tmp_path).settings
+    (module,) = settings.module
+    assert (settings.header, module.constant) == ("gen/k_ptx.h", "PTX_K")
+    assert module.loader == LoaderSettings(path="load.cpp", array="kNames", function="load_all", count_argument=3)
+    assert run(tmp_path, "build").code == 0
 
 
 def test_other_peoples_folders_are_not_looked_into(tmp_path: Path, run: Run) -> None:
