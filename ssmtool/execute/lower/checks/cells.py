@@ -84,9 +84,7 @@ def cells_of(gang: Gang) -> Cells:
     base, warp_base = (gang.alloca(I32), gang.alloca(I32)) if syncs_warps(gang.shapes) else (tick, tick)
     with b.goto_block(gang.entry):
         writers, readers = gang.worker_word(WorkerSlot.WRITERS), gang.worker_word(WorkerSlot.READERS)
-        cells = Cells(
-            gang.shared[0], writers, readers, tick, base, first, warp_base, granule(gang.shapes).bit_length() - 1
-        )
+        cells = Cells(shared, writers, readers, tick, base, first, warp_base, granule(gang.shapes).bit_length() - 1)
         reload_ticks(gang, cells)
     gang.shadow = cells
     return cells

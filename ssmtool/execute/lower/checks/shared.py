@@ -26,6 +26,8 @@ from ssmtool.execute.lower.values import Lanes, any_lane, as_type, i64, mask_bit
 from ssmtool.execute.numerics.lanes import I1, I32, I64, Builder, Splat, Value
 from ssmtool.execute.program.flatten import Op
 
+_ALIGNED = 16
+"""Cells that are aligned together: 64 bytes."""
 _UNSEEN = (Region.LOCAL, Region.PARAMS)
 
 
@@ -145,17 +147,17 @@ def _groups(lanes: int) -> list[tuple[int, int]]:
 
 def _consecutive(gang: Gang, access: _Access) -> None:
     b, cells = gang.builder, cells_of(gang)
-    offset = _cell_offset(gang, cells, b.sub(access.target.address.value, cells.shared))
+    index = b.lshr(b.sub(access.target.address.value, cells.shared), i64(cells.shift))
     unclean = gang.alloca(I1)
     b.store(ir.Constant(I1, 0), unclean)
     groups = _groups(gang.lanes)
     for start, count in groups:
         part = _part(gang, access.mask, start, count)
         if len(groups) == 1:
-            _group(gang, access, offset, part, start, unclean)
+            _group(gang, access, index, part, start, unclean)
             continue
         with b.if_then(any_lane(b, part)):
-            _group(gang, access, offset, part, start, unclean)
+            _group(gang, access, index, part, start, unclean)
     with gang.rarely(b.load(unclean)):
         _look(gang, access)
 
@@ -167,18 +169,42 @@ def _part(gang: Gang, mask: Value, start: int, count: int) -> Value:
     return gang.builder.shuffle_vector(mask, ir.Constant(mask.type, ir.Undefined), numbers)
 
 
-def _group(gang: Gang, access: _Access, offset: Value, mask: Value, start: int, unclean: Value) -> None:
-    """Cells that nobody has touched since the barrier, the likeliest, are marked here; others by `_exact_function`."""
+def _group(gang: Gang, access: _Access, index: Value, mask: Value, start: int, unclean: Value) -> None:
+    """The cells of some lanes, from an aligned one on: only such a load finds a store that is still under way.
+
+    `index` is the number of lane 0's cell. The lanes begin `skew` cells behind the aligned one; those that then stick
+    out at the end have a window of their own.
+    """
+    b = gang.builder
+    bits = mask_bits(b, mask)
+    count, kind = mask.type.count, bits.type
+    first = b.add(index, i64(start))
+    skew = b.and_(first, i64(_ALIGNED - 1))
+    amount = as_type(b, skew, kind)
+    thread = b.sub(b.add(b.trunc(gang.thread_zero, I32), i32(start)), b.trunc(skew, I32))
+    window = b.sub(first, skew)
+    _window(gang, access, window, b.shl(bits, amount), thread, unclean)
+    rest = b.lshr(b.lshr(bits, ir.Constant(kind, 1)), b.sub(ir.Constant(kind, count - 1), amount))
+    with b.if_then(b.icmp_unsigned("!=", rest, ir.Constant(kind, 0))):
+        tail = as_type(b, rest, ir.IntType(_ALIGNED))
+        _window(gang, access, b.add(window, i64(count)), tail, b.add(thread, i32(count)), unclean)
+
+
+def _window(gang: Gang, access: _Access, index: Value, bits: Value, thread: Value, unclean: Value) -> None:
+    """Cells that nobody has touched since the barrier, the likeliest, are marked here; others by `_exact_function`.
+
+    All cells of the window are loaded, and stored as they were, whether lanes are active or not: the worker's memory
+    goes on well beyond the cells on both sides, and belongs to nobody else.
+    """
     b, cells = gang.builder, cells_of(gang)
-    count = mask.type.count
+    count = bits.type.width
     kind = ir.VectorType(I32, count)
+    mask = b.bitcast(bits, ir.VectorType(I1, count))
     ticks = [b.load(slot) for slot in (cells.tick, cells.base, cells.first, cells.warp_base)]
     tick, base, first = (splat(b, each, count) for each in ticks[:3])
-    me = b.or_(tick, _thread_numbers(gang, start, count))
-    at = b.add(offset, i64(4 * start))
-    writers, readers = b.add(cells.writers, at), b.add(cells.readers, at)
-    writer = masked.load(b, writers, kind, mask, 4)
-    reader = masked.load(b, readers, kind, mask, 4)
+    me = b.or_(tick, b.add(splat(b, thread, count), _numbers(count)))
+    writers, readers = (b.add(table, b.shl(index, i64(2))) for table in (cells.writers, cells.readers))
+    writer, reader = (b.load(pointer(b, each, kind)) for each in (writers, readers))
     if access.reads:
         written = splat(b, b.sub(ticks[1], ticks[2]), count)
         calm = b.icmp_unsigned("<", b.sub(writer, first), written)
@@ -187,13 +213,18 @@ def _group(gang: Gang, access: _Access, offset: Value, mask: Value, start: int, 
     calm = b.and_(calm, b.icmp_unsigned("<", reader, base))
     with b.if_else(any_lane(b, b.and_(mask, b.not_(calm))), likely=False) as (then, otherwise):
         with then:
-            number = b.add(b.trunc(gang.thread_zero, I32), i32(start))
-            answer = b.call(
-                _exact_function(gang, access.does, count), [writers, readers, mask_bits(b, mask), number, *ticks]
-            )
+            function = _exact_function(gang, access.does, count)
+            answer = b.call(function, [writers, readers, bits, thread, *ticks])
             b.store(b.or_(b.load(unclean), answer), unclean)
         with otherwise:
-            masked.store(b, me, writers if access.writes else readers, mask, 4)
+            old, place = (writer, writers) if access.writes else (reader, readers)
+            b.store(b.select(mask, me, old), pointer(b, place, kind))
+    for each in (writer, reader):
+        each.align = 4 * _ALIGNED
+
+
+def _numbers(count: int) -> Value:
+    return ir.Constant(ir.VectorType(I32, count), [ir.Constant(I32, each) for each in range(count)])
 
 
 def _exact_function(gang: Gang, does: int, count: int) -> Any:
@@ -214,8 +245,7 @@ def _exact_function(gang: Gang, does: int, count: int) -> Any:
     kind = ir.VectorType(I32, count)
     mask = b.bitcast(bits, ir.VectorType(I1, count))
     tick, base, first, warp_base = (splat(b, each, count) for each in ticks)
-    numbers = ir.Constant(kind, [ir.Constant(I32, each) for each in range(count)])
-    me = b.or_(tick, b.add(splat(b, thread, count), numbers))
+    me = b.or_(tick, b.add(splat(b, thread, count), _numbers(count)))
     writer = masked.load(b, writers, kind, mask, 4)
     reader = masked.load(b, readers, kind, mask, 4)
     bad = b.and_(_unclean(b, writer, me, base, first if does & READS else None), mask)
@@ -229,15 +259,6 @@ def _exact_function(gang: Gang, does: int, count: int) -> Any:
     return function
 
 
-def _thread_numbers(gang: Gang, start: int, count: int) -> Value:
-    b = gang.builder
-    kind = ir.VectorType(I32, count)
-    numbers = ir.Constant(kind, [ir.Constant(I32, start + each) for each in range(count)])
-    if gang.geometry.gangs == 1:
-        return numbers
-    return b.add(splat(b, b.trunc(gang.thread_zero, I32), count), numbers)
-
-
 # -- any addresses
 
 
@@ -248,7 +269,7 @@ def _scattered(gang: Gang, access: _Access) -> None:
     offsets = b.sub(gang.spread(access.target.address), splat(b, cells.shared, lanes))
     offsets = _cell_offset(gang, cells, offsets)
     tick, base, first = (splat(b, b.load(slot), lanes) for slot in (cells.tick, cells.base, cells.first))
-    me = b.or_(tick, _thread_numbers(gang, 0, lanes))
+    me = b.or_(tick, b.add(splat(b, b.trunc(gang.thread_zero, I32), lanes), _numbers(lanes)))
     writers = b.add(offsets, splat(b, cells.writers, lanes))
     readers = b.add(offsets, splat(b, cells.readers, lanes))
     writer = masked.gather(b, writers, kind, mask, 4)
