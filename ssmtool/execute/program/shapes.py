@@ -9,7 +9,7 @@ bounds (`%tid.x` < `%ntid.x`) or from the alignment of the base (`%ctaid.x * 256
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ssmtool.execute.program.flatten import Flat, Op
 from ssmtool.execute.program.schedule import Schedule, schedule
@@ -17,7 +17,7 @@ from ssmtool.ptx import isa
 from ssmtool.ptx.cfg import ControlFlowGraph
 from ssmtool.ptx.dataflow import Liveness, RegisterFlow
 from ssmtool.ptx.opcode import TYPE_BITS
-from ssmtool.ptx.operands import Address, Immediate, Not, Operand, Pair, Register, Vector
+from ssmtool.ptx.operands import Address, Immediate, Negated, Not, Operand, Pair, Register, Vector
 
 Stride = int | None
 _STEPPED = frozenset(("b32", "u32", "s32", "b64", "u64", "s64"))
@@ -127,7 +127,13 @@ class Shapes:
     def of(self, operand: Operand) -> Stride:
         """The stride of an operand."""
         if isinstance(operand, Register):
-            return self.geometry.special(operand.name) if operand.special else self.strides.get(operand, 0)
+            if operand.special:
+                return self.geometry.special(operand.name)
+            if operand.selector:  # a part of a stepped register is not stepped
+                return 0 if self.strides.get(replace(operand, selector=None), 0) == 0 else None
+            return self.strides.get(operand, 0)
+        if isinstance(operand, Negated):
+            return 0 if self.of(operand.operand) == 0 else None
         if isinstance(operand, Not):
             return self.of(operand.operand)
         if isinstance(operand, (Vector, Pair)):
@@ -205,7 +211,7 @@ class Shapes:
             return found
         first = op.operands[0] if count else None
         if isinstance(first, Register) and len(written) == 1:
-            return [(first, self.result(op, sources))]
+            return [(next(iter(written)), self.result(op, sources))]
         stride: Stride = self.result(op, sources) if op.base in ("shfl", "mov") else self._plain(op, sources)
         return [(register, 0 if stride == 0 else None) for register in written]
 
