@@ -1,1 +1,46 @@
-"""Verify."""
+"""Does PTX compute the right numbers, and do the fast kernels give the slow ones' bits?
+
+    from ssmtool.device import open_devices
+    from ssmtool.verify import run
+    with open_devices("cpu") as devices:
+        outcome = run(ptx_text, cases, devices)     # cases: from ssmtool.golden.read_case
+    print(outcome.verdict, [result.problem for result in outcome.failed])
+
+NumPy is imported when the first of these names is.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ssmtool.verify.engine import Options, run
+    from ssmtool.verify.loaded import Loaded, Text
+    from ssmtool.verify.relations import Relation, all_relations
+    from ssmtool.verify.result import Outcome, Result, RunResult, Status
+
+_HOMES = {
+    "Options": "engine",
+    "run": "engine",
+    "Loaded": "loaded",
+    "Text": "loaded",
+    "Relation": "relations",
+    "all_relations": "relations",
+    "Outcome": "result",
+    "Result": "result",
+    "RunResult": "result",
+    "Status": "result",
+}
+
+__all__ = ["Loaded", "Options", "Outcome", "Relation", "Result", "RunResult", "Status", "Text", "all_relations", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ssmtool.golden import require_numpy
+
+    require_numpy()
+    return getattr(importlib.import_module(f"{__name__}.{home}"), name)

@@ -1,0 +1,250 @@
+"""Runs cases and relations on devices: the heart of `ssmtool verify`, and what programs call.
+
+    from ssmtool.verify import run
+    outcome = run(ptx_text, cases, device)         # cases: GoldenCase objects; device: from ssmtool.device
+    assert not outcome.caught, outcome.findings()
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ssmtool import ptx
+from ssmtool.device import Device
+from ssmtool.errors import SsmtoolError
+from ssmtool.findings import Skip
+from ssmtool.golden import GoldenCase
+from ssmtool.verify.agreement import compare_ends
+from ssmtool.verify.casework import run_case
+from ssmtool.verify.diagnosis import Purse
+from ssmtool.verify.loaded import Check, Loaded, Text
+from ssmtool.verify.plan import ALL_WORK, case_work, run_check, too_large
+from ssmtool.verify.relating import run_relation
+from ssmtool.verify.relations import Relation, all_relations
+from ssmtool.verify.result import Outcome, Result, Status
+from ssmtool.verify.team import LostError, Team
+
+Ptx = str | bytes | ptx.Module | Text | Sequence[Text]
+Listener = Callable[[str, int, int, Result | None], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to verify. `all_work`: thread-positions of a run up to which the executor checks everything.
+
+    `check` bounds what the executor looks for; `rounds` and `seed` are those of the relations; `names` are the relations
+    to run (all). `diagnose` is how many seconds may go into explaining mismatches. `stop_at_first` ends with the first
+    result that is wrong. `jobs` cases run at once on the CPU, whose kernels use all processors themselves.
+    """
+
+    check: Check = "all"
+    all_work: int = ALL_WORK
+    seed: int = 0
+    rounds: int = 3
+    names: frozenset[str] | None = None
+    diagnose: float = 10.0
+    keep: bool = False
+    stop_at_first: bool = False
+    jobs: int = 1
+    parameters: dict[str, Sequence[str]] = field(default_factory=dict)
+
+
+def run(
+    ptx_text: Ptx,
+    cases: Iterable[GoldenCase],
+    device: Device | Sequence[Device],
+    *,
+    relations: bool | Literal["auto"] = "auto",
+    options: Options | None = None,
+    listener: Listener | None = None,
+    share: bool = False,
+    warm: bool = False,
+) -> Outcome:
+    """Verify PTX: every case on every device, then the relations on each.
+
+    With `share` several devices share the cases, each running some; else each runs all, and the bits are compared.
+    `listener(phase, done, total, result)` is called after each piece of work, in this thread. `relations` "auto" leaves
+    them out where the PTX has none of the product's kernels. `warm` compiles on two processors first.
+
+    A case that cannot run is a result of its own. Raises PtxSyntaxError for text that is no PTX; DeviceError when no
+    device is given.
+    """
+    chosen = options or Options()
+    devices = [device] if isinstance(device, Device) else list(device)
+    if not devices:
+        raise SsmtoolError("no device to verify on")
+    texts = _texts(ptx_text, chosen)
+    outcome = Outcome(tuple(str(each) for each in devices))
+    started = time.perf_counter()
+    work = sorted(cases, key=case_work)
+    related, passed_over = _relations(relations, texts, chosen)
+    outcome.skips += passed_over
+    tell = listener or (lambda phase, done, total, result: None)
+    if warm and any(not each.real for each in devices):
+        from ssmtool.verify.warm import compile_ahead
+
+        compile_ahead(texts, wanted_kernels(work, chosen), lambda done, total: tell("compile", done, total, None))
+        outcome.compile_seconds = time.perf_counter() - started
+    loaded = _load(devices, texts, chosen, outcome)
+    teams = _teams(loaded, chosen, share=share)
+    try:
+        if teams:
+            _work(teams, work, related, chosen, outcome, tell)
+    finally:
+        for each in loaded:
+            each.close()
+    outcome.seconds = time.perf_counter() - started
+    return outcome
+
+
+def wanted_kernels(cases: Sequence[GoldenCase], options: Options) -> list[Any]:
+    """(entry, block, check) of every launch on the CPU, each once."""
+    found: dict[Any, None] = {}
+    for case in cases:
+        for each in case.meta.runs:
+            check = run_check(each.launches, options.all_work)
+            check = check if options.check == "all" else options.check
+            for launch in each.launches:
+                if case.device_bytes < 1 << 29:
+                    found[(launch.entry, launch.block, check)] = None
+    return list(found)
+
+
+def _texts(given: Ptx, options: Options) -> list[Text]:
+    if isinstance(given, Text):
+        return [given]
+    if isinstance(given, (str, bytes)):
+        return [Text(ptx.parse(given), options.parameters)]
+    if isinstance(given, ptx.Module):
+        return [Text(given, options.parameters)]
+    return list(given)
+
+
+def _relations(
+    asked: bool | Literal["auto"], texts: Sequence[Text], options: Options
+) -> tuple[list[tuple[Relation, int]], list[Skip]]:
+    """Relations with their rounds, and what is not applicable."""
+    if asked is False:
+        return [], []
+    entries = {entry.name for text in texts for entry in text.module.entries}
+    found: list[tuple[Relation, int]] = []
+    missing: list[str] = []
+    every = [each for each in all_relations() if options.names is None or each.name in options.names]
+    for relation in every:
+        if set(relation.entries) <= entries:
+            found += [(relation, number) for number in range(options.rounds)]
+        else:
+            missing.append(relation.name)
+    if not missing:
+        return found, []
+    if len(missing) == len(every):
+        why = "not applicable: the PTX has none of the kernels that they speak of"
+        return found, [Skip("relations R1 to R9", why)] if missing else []
+    return found, [Skip(f"relations {', '.join(missing)}", "not applicable: the PTX lacks a kernel of each")]
+
+
+def _load(devices: Sequence[Device], texts: Sequence[Text], options: Options, outcome: Outcome) -> list[Loaded]:
+    """The PTX on every device; a device that does not take it is a result."""
+    loaded = []
+    for device in devices:
+        try:
+            loaded.append(Loaded(device, texts, check=options.check))
+        except SsmtoolError as error:
+            status = Status.WRONG if error.exit_code == 1 else Status.UNCHECKED
+            entries = tuple(entry.name for text in texts for entry in text.module.entries)
+            outcome.results.append(
+                Result("loading", "the PTX", "the driver takes it", entries, device.name, status,
+                       reason=str(error), fix=error.hint)
+            )  # fmt: skip
+    return loaded
+
+
+def _teams(loaded: Sequence[Loaded], options: Options, *, share: bool) -> list[Team]:
+    if share:
+        return [Team(loaded, options.jobs)] if loaded else []
+    return [Team([each], options.jobs) for each in loaded]
+
+
+def _work(
+    teams: Sequence[Team],
+    cases: Sequence[GoldenCase],
+    relations: Sequence[tuple[Relation, int]],
+    options: Options,
+    outcome: Outcome,
+    tell: Listener,
+) -> None:
+    purse = Purse(options.diagnose)
+    # By work: what is quick fails first. Relations need no expectation and are small: they go in front.
+    tasks: list[Callable[[], list[Result]]] = [
+        *(lambda each=each: _relation(teams, each[0], each[1], options) for each in relations),
+        *(lambda each=each: _case(teams, each, options, purse) for each in cases),
+    ]
+    total, done = len(tasks), 0
+    workers = max(team.slots for team in teams)
+    left = iter(tasks)
+    with ThreadPoolExecutor(workers, thread_name_prefix="ssmtool-verify") as pool:
+        running: set[Future[list[Result]]] = set()
+        try:
+            stopped = False
+            while True:
+                # No more are handed out than run, so that stopping leaves nothing behind.
+                while not stopped and len(running) < workers and (task := next(left, None)) is not None:
+                    running.add(pool.submit(task))
+                if not running:
+                    return
+                finished, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    done += 1
+                    for result in future.result():
+                        outcome.results.append(result)
+                        tell("verify", done, total, result)
+                        stopped |= options.stop_at_first and result.status is Status.WRONG
+        except BaseException:
+            for future in running:
+                future.cancel()
+            raise
+
+
+def _relation(teams: Sequence[Team], relation: Relation, number: int, options: Options) -> list[Result]:
+    found = []
+    for team in teams:
+        try:
+            with team.borrow() as loaded:
+                found.append(
+                    run_relation(relation, loaded, seed=options.seed, number=number, keep=options.keep)
+                )  # fmt: skip
+        except LostError as error:
+            found.append(
+                Result("relation", relation.name, relation.title, relation.entries, team.name, Status.UNCHECKED,
+                       reason=str(error), fix=error.hint)
+            )  # fmt: skip
+    return found
+
+
+def _case(teams: Sequence[Team], case: GoldenCase, options: Options, purse: Purse) -> list[Result]:
+    """The case on every team, and where there are several, whether their bits are equal."""
+    found = []
+    ends: dict[str, dict[str, Any]] = {}
+    for team in teams:
+        name, ran = team.name, None if len(teams) == 1 else {}
+        try:
+            with team.borrow() as loaded:
+                name = loaded.device.name
+                found.append(
+                    run_case(case, loaded, all_work=options.all_work, purse=purse, keep=options.keep,
+                             stop_at_first=options.stop_at_first, ends=ran)
+                )  # fmt: skip
+        except LostError as error:
+            found.append(
+                Result("case", case.meta.name, case.meta.title, case.kernels, name, Status.UNCHECKED,
+                       reason=str(error), fix=error.hint)
+            )  # fmt: skip
+        if ran:
+            ends[name] = ran
+    if len(ends) > 1 and all(too_large(case, each.device) is None for team in teams for each in team.members):
+        found += compare_ends(case, ends, list(ends))
+    return found
