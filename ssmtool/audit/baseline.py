@@ -140,7 +140,7 @@ def _finding(kernel: KernelAudit, rule: str, severity: Severity, message: str, s
         severity=severity,
         message=message,
         kernel=kernel.name,
-        path=kernel.input if worse else shown,
+        path=kernel.file if worse else shown,
         line=kernel.shown_line if worse else None,
         effect="the kernel costs more than the version that was accepted" if worse else None,
         fix=kernel.explain if worse else UPDATE,

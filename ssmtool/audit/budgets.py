@@ -103,7 +103,7 @@ def _over(kernel: KernelAudit, name: str, words: str, number: int, limit: int) -
         severity=Severity.ERROR,
         message=f"{number} {words}, the budget is {limit}",
         kernel=kernel.name,
-        path=kernel.input,
+        path=kernel.file,
         line=kernel.shown_line,
         effect=_EFFECTS[name],
         fix=kernel.explain,

@@ -23,7 +23,8 @@ _TEXT_SUFFIXES = frozenset((".ptx", *_C_SUFFIXES))
 class Input:
     """One PTX module to audit.
 
-    `name` is the file as reports show it, with the constant for one of several in a header. `parameters` gives kernels'
+    `name` is the file as reports show it, with the constant for one of several in a header; `file` is the file alone,
+    which annotations point at, where the two differ. `parameters` gives kernels'
     parameter names in C, where the input tells. `piece` is the PTX text within the file, `argument` what the user named
     on the command line to get here (None: nothing, it is the project's header).
     """
@@ -33,6 +34,12 @@ class Input:
     parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     piece: EmbeddedPtx | None = None
     argument: str | None = None
+    file: str | None = None
+
+    @property
+    def path(self) -> str:
+        """The file as reports show it."""
+        return self.file or self.name
 
     def place(self, line: int, column: int | None = None) -> tuple[int, int | None]:
         """A place of the PTX as one of the file; inside a C string only the line can be told."""
@@ -103,7 +110,7 @@ def read_data(data: bytes, name: str) -> list[Input]:
             raise
         if module.entries:
             shown = name if len(pieces) == 1 or piece.name is None else f"{name} ({piece.name})"
-            found.append(Input(shown, module, parameters, piece))
+            found.append(Input(shown, module, parameters, piece, file=name))
     if not found:
         raise ProductError(f"none of its {len(pieces)} PTX texts holds a kernel", path=name)
     return found

@@ -68,6 +68,7 @@ def _kernel(each: Input, function: Function, names: Parameters, assumed: Assumed
     called, elsewhere = callees.reached(function, analysis)
     return KernelAudit(
         input=each.name,
+        file=each.path,
         name=function.name,
         line=function.line,
         parameters=names.names,
@@ -93,7 +94,7 @@ def _twice(each: Input) -> list[Finding]:
                     severity=Severity.ERROR,
                     message="the text defines an entry of this name before",
                     kernel=function.name,
-                    path=each.name,
+                    path=each.path,
                     line=each.place(function.line)[0],
                     effect="ptxas and the driver refuse the module",
                 )
@@ -110,7 +111,7 @@ def _unknown(each: Input) -> list[Finding]:
             severity=Severity.WARNING,
             message=f"not known to ssmtool, kept as it is: {' '.join(unknown.text.split())[:80]}"
             + (f" ({unknown.why})" if unknown.why else ""),
-            path=each.name,
+            path=each.path,
             line=each.place(unknown.line, unknown.column)[0],
             column=each.place(unknown.line, unknown.column)[1],
             effect="its cost and its effect on paths are not in the numbers; registers it names count as changed",
@@ -120,7 +121,7 @@ def _unknown(each: Input) -> list[Finding]:
     more = len(each.module.unknown) - _NAMED
     if more > 0:
         message = f"{more} more instructions or directives that ssmtool does not know"
-        findings.append(Finding("audit/unknown-ptx", Severity.WARNING, message, path=each.name))
+        findings.append(Finding("audit/unknown-ptx", Severity.WARNING, message, path=each.path))
     return findings
 
 
@@ -135,7 +136,7 @@ def _local_findings(result: AuditResult, inputs: Mapping[str, Input]) -> None:
                     severity=Severity.NOTE,
                     message="calls code that is not in this text, or that is chosen at run time",
                     kernel=kernel.name,
-                    path=kernel.input,
+                    path=kernel.file,
                     line=inputs[kernel.input].place(kernel.line)[0],
                     effect="local memory used there is not in the numbers",
                 )
@@ -158,7 +159,7 @@ def _local_findings(result: AuditResult, inputs: Mapping[str, Input]) -> None:
                 severity=Severity.WARNING,
                 message=f"local memory on a path that may be executed: {words}{where}{when}",
                 kernel=kernel.name,
-                path=kernel.input,
+                path=kernel.file,
                 line=place[0],
                 column=place[1],
                 effect="each of these goes through L1 to device memory unless ptxas promotes it to registers",

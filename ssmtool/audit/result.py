@@ -38,10 +38,12 @@ class KernelAudit:
     `calls_elsewhere` says that code outside this text may run too, about which nothing is known. `argument` is what was
     named to audit it, None for the project's header. `module_local_bytes` are those of `.local` variables outside any
     function that the kernel's text names.
+    `input` names the text (of several in a file, with its constant), `file` the file that holds it.
     `line` counts in the PTX, `shown_line` in the file that holds it.
     """
 
     input: str
+    file: str
     name: str
     line: int
     parameters: tuple[str, ...]

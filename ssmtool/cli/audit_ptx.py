@@ -198,18 +198,24 @@ def _audit(
 
         for text in texts:
             tiers = three_tiers(text.module.text, text.module.target, name=text.name, module=text.module)
-            result.outcome.skips += tiers.skips
-            tables.append(tiers.table())
+            # Several texts miss the same driver: that is said once.
+            result.outcome.skips += [skip for skip in tiers.skips if skip not in result.outcome.skips]
+            tables += [_of(text, tiers.table(), several=len(texts) > 1)]
             shapes = launches_of(text.module.entries, [replace(each, optional=True) for each in launches])
             rows = occupancy_rows((tier.estimate for tier in tiers.kernels if tier.estimate), shapes.values())
             if rows:
-                tables.append(occupancy_table(rows, target=text.module.target))
+                tables += [_of(text, occupancy_table(rows, target=text.module.target), several=len(texts) > 1)]
             unknown = [tier.kernel for tier in tiers.kernels if tier.estimate and tier.kernel not in shapes]
             if unknown:
                 result.outcome.skips.append(no_launch("occupancy", unknown))
     extra["tables"] = tables
     _report(app, result, extra, output_format, inputs)
     return int(result.outcome.verdict)
+
+
+def _of(text: Input, table: dict[str, Any], *, several: bool) -> dict[str, Any]:
+    """The table, its title with the text's name where there are several."""
+    return {**table, "title": f"{text.name}: {table['title']}"} if several else table
 
 
 def _compare(

@@ -118,6 +118,11 @@ def settings_text(guess: Guess, *, prefix: str) -> str:
         "flags = []",
         f"include_dirs = [{', '.join(_quote(folder) for folder in guess.include_dirs)}]",
     ]
+    folder = guess.header.rpartition("/")[0]
+    if folder != "generated":
+        baseline = f"{folder}/audit-baseline.json".lstrip("/")
+        lines += ["# What each kernel's numbers were when `ssmtool audit-ptx --update-baseline` accepted them."]
+        lines += [f"baseline = {_quote(baseline)}"]
     for module in guess.modules:
         lines += _module_lines(module, dotted)
     return "\n".join(lines) + "\n"

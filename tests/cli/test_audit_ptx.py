@@ -448,3 +448,30 @@ def test_long_names_are_cut_in_tables_and_whole_in_commands_and_data(tmp_path: P
     assert run(tmp_path, "audit-ptx", str(path), "--explain", "*ytail*").code == 0
     both = run(tmp_path, "audit-ptx", str(path), "--explain", "_ZN*")
     assert (both.code, "fits 2 entries" in both.err) == (2, True)
+
+
+TWO = """static const char PTX_A[] = ".version 7.4\\n.target sm_37\\n.address_size 64\\n"
+  ".visible .entry a() { ret; }\\n";
+static const char PTX_B[] = ".version 7.4\\n.target sm_37\\n.address_size 64\\n"
+  ".visible .entry b() {\\n .local .b8 d[8]; .reg .u32 %r<2>;\\n"
+  "ld.local.u32 %r1, [d];\\n ret; }\\n";
+"""
+
+
+def test_an_annotation_on_one_of_several_constants_points_at_the_file_and_its_line(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "two.h").write_text(TWO)
+    ran = run(tmp_path, "audit-ptx", str(tmp_path / "two.h"), "--format", "github")
+    assert ran.out.startswith(f"::warning file={tmp_path / 'two.h'},line=5,title=audit/local-traffic (b)")
+
+
+def test_the_tables_of_several_constants_say_whose_they_are(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "two.h").write_text(TWO)
+    ran = run(tmp_path, "audit-ptx", str(tmp_path / "two.h"), "--resources")
+    assert "two.h (PTX_A): Local memory" in ran.out and "two.h (PTX_B): Local memory" in ran.out
+    assert ran.out.count("skipped: driver's own count") <= 1
+
+
+def test_a_revision_without_git_in_front_is_told_how_to_write_it(product: Path, run: Run) -> None:
+    ran = run(product, "audit-ptx", "--compare", "HEAD")
+    assert ran.code == 2
+    assert "--compare git:HEAD" in ran.err

@@ -145,6 +145,7 @@ def test_a_loader_with_its_count_elsewhere_and_the_text_first_is_adopted_as_it_i
     settings = find_project(tmp_path).settings
     (module,) = settings.module
     assert (settings.header, module.constant) == ("gen/k_ptx.h", "PTX_K")
+    assert settings.baseline == "gen/audit-baseline.json"
     assert module.loader == LoaderSettings(path="load.cpp", array="kNames", function="load_all", count_argument=3)
     assert run(tmp_path, "build").code == 0
 
