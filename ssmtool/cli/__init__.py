@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "build": ("build", "Compile the kernels, regenerate the PTX header, sync the loader."),
     "registry": ("registry", "Check that source, PTX, header and loader agree on the kernels."),
     "audit-ptx": ("audit_ptx", "Find local memory by path, and what each kernel costs."),
+    "probe": ("probe", "Compare a card's arithmetic with the executor's, bit by bit."),
     "run": ("run", "Run a kernel on the CPU, bit for bit, with bounds checked."),
 }
 
