@@ -123,7 +123,9 @@ class Recorder:
         faults: list[KernelFault] = []
         notes: list[KernelFault] = []
         for (code, site), what in sorted(self._seen.items(), key=lambda item: (item[0][1], item[0][0])):
-            fault = words.fault(code, site, what, grid, self._counts[code, site])
+            # A note is told once by each worker, so its count says nothing.
+            count = 1 if code in NOTES else self._counts[code, site]
+            fault = words.fault(code, site, what, grid, count)
             (notes if fault.kind in NOTES else faults).append(fault)
         return faults, notes
 
