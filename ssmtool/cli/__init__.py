@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "audit-ptx": ("audit_ptx", "Find local memory by path, and what each kernel costs."),
     "probe": ("probe", "Compare a card's arithmetic with the executor's, bit by bit."),
     "run": ("run", "Run a kernel on the CPU, bit for bit, with bounds checked."),
+    "doctor": ("doctor", "Examine this machine: compilers, drivers, cards, versions, and what mends them."),
 }
 
 
