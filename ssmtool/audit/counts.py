@@ -12,6 +12,7 @@ from functools import lru_cache
 from ssmtool.audit.classes import mix
 from ssmtool.audit.localmemory import LocalAccess, local_accesses
 from ssmtool.ptx import isa
+from ssmtool.ptx.contraction import is_open
 from ssmtool.ptx.function import Function
 from ssmtool.ptx.operands import Operand, Register, Symbol
 
@@ -98,7 +99,7 @@ def contractible_products(function: Function, histogram: Counter[str] | None = N
     where the product is used elsewhere as well; a register that is written twice counts as if the add saw each of its
     products.
     """
-    open_forms = {opcode for opcode in histogram or function.histogram() if _is_open(opcode)}
+    open_forms = {opcode for opcode in histogram or function.histogram() if is_open(opcode)}
     if not any(form.startswith("mul") for form in open_forms) or not any(
         form.startswith(("add", "sub")) for form in open_forms
     ):
@@ -149,14 +150,6 @@ _FEW = 32
 # `@%p1 mul.f32 %f1, ...`
 _RESULT = re.compile(r"(?:@\s*!?\s*[\w$%]+\s+)?[\w.:]+\s+(%?[\w$]+)")
 _REGISTER = re.compile(r"[%\w$]+")
-_ROUNDINGS = frozenset(("rn", "rz", "rm", "rp"))
-
-
-@lru_cache(maxsize=65536)
-def _is_open(opcode: str) -> bool:
-    """Whether it is a multiplication, addition or subtraction that leaves ptxas free to fuse it."""
-    base, *modifiers = opcode.split(".")
-    return base in ("mul", "add", "sub") and modifiers[-1:] in (["f32"], ["f64"]) and not _ROUNDINGS & set(modifiers)
 
 
 def callee(function: Function, index: int) -> str | None:
