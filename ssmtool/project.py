@@ -6,6 +6,7 @@ Paths in settings are relative to the folder of the settings file, and reports s
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path, PurePosixPath
@@ -118,6 +119,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     launch: tuple[LaunchSettings, ...] = ()
     # What each kernel's numbers were when last accepted; worse fails, `--update-baseline` writes it.
     baseline: str = "generated/audit-baseline.json"
+    # Folder of the golden vectors, for `ssmtool verify` and `ssmtool golden`.
+    golden: str = "golden"
 
 
 class Project(msgspec.Struct, frozen=True):
@@ -151,7 +154,7 @@ def find_project(start: Path) -> Project:
     """
     start = start.absolute()
     if not start.is_dir():
-        raise SsmtoolError("no such folder", path=start)
+        raise SsmtoolError("is no folder" if os.path.lexists(start) else "no such folder", path=start)
     for folder in (start, *start.parents):
         for name in SETTINGS_FILES:
             path = folder / name

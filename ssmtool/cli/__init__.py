@@ -24,8 +24,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "build": ("build", "Compile the kernels, regenerate the PTX header, sync the loader."),
     "registry": ("registry", "Check that source, PTX, header and loader agree on the kernels."),
     "audit-ptx": ("audit_ptx", "Find local memory by path, and what each kernel costs."),
+    "golden": ("golden", "Make, check and show the vectors that kernels are verified by."),
     "probe": ("probe", "Compare a card's arithmetic with the executor's, bit by bit."),
     "run": ("run", "Run a kernel on the CPU, bit for bit, with bounds checked."),
+    "verify": ("verify", "Verify the PTX in the header against golden vectors and relations."),
     "doctor": ("doctor", "Examine this machine: compilers, drivers, cards, versions, and what mends them."),
 }
 

@@ -1,4 +1,4 @@
-"""Does PTX compute the right numbers, and do the fast kernels give the slow ones' bits?
+"""Whether PTX computes the right numbers, and the fast kernels give the slow ones' bits.
 
     from ssmtool.device import open_devices
     from ssmtool.verify import run

@@ -7,11 +7,13 @@ from typing import Any
 
 from ssmtool.errors import SsmtoolError
 from ssmtool.golden import GoldenCase
+from ssmtool.golden.build import CONTRACT
 from ssmtool.golden.case import Run
 from ssmtool.golden.compare import compare
+from ssmtool.golden.reference import knows
 from ssmtool.verify.diagnosis import Purse, explain, stored
 from ssmtool.verify.loaded import Check, Loaded
-from ssmtool.verify.plan import run_check, too_large
+from ssmtool.verify.plan import capped_check, run_check, too_large
 from ssmtool.verify.result import Result, RunResult, Status
 
 # Arrays of wrong runs are kept for --save-failure up to this size each.
@@ -40,11 +42,14 @@ def run_case(
         result.status = Status.UNCHECKED if device.real else Status.NOT_HERE
         result.reason, result.fix = reason, None if device.real else "ssmtool verify --device cuda"
         return result
+    if case.meta.contract != CONTRACT and knows(case):
+        result.status = Status.UNCHECKED
+        result.reason = f"was written for contract {case.meta.contract!r} of the kernels, this is {CONTRACT!r}"
+        result.fix = "ssmtool golden make"
+        return result
     checks: set[str] = set()
     for run in case.meta.runs:
-        check = run_check(run.launches, all_work)
-        if loaded.check != "all" and check == "all":
-            check = loaded.check
+        check = capped_check(run_check(run.launches, all_work), loaded.check)
         checks.add("canaries" if device.real else check)
         done = _run(case, run, loaded, check, result, purse, keep=keep, ends=ends)
         if done is not None:

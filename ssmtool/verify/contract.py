@@ -15,6 +15,7 @@ from ssmtool.golden.reference import KERNELS as PARAMETERS
 
 # The one state size that kernels 9 and 10 are made for.
 SPECIAL_SIZE = 128
+SPECIAL_ENTRIES = ("fc_ssm_recurrence_seq_unroll128", "fc_ssm_recurrence_seq_warp")
 _THREADS = 256
 
 
@@ -98,6 +99,11 @@ def call(entry: str, dims: Dims, arguments: Mapping[str, Any]) -> Call:
     values = [arguments[name] if name in arguments else known[name] for name in PARAMETERS[entry][1]]
     grid, block, floats = _SHAPES[entry](dims)
     return Call(entry, grid, (block, 1, 1), 4 * floats, tuple(_typed(value) for value in values))
+
+
+def block_of(entry: str, dims: Dims) -> int:
+    """Threads of a block."""
+    return _SHAPES[entry](dims)[1]
 
 
 def _scalars(d: Dims, entry: str) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Runs cases and relations on devices: the heart of `ssmtool verify`, and what programs call.
 
-    from ssmtool.verify import run
-    outcome = run(ptx_text, cases, device)         # cases: GoldenCase objects; device: from ssmtool.device
-    assert not outcome.caught, outcome.findings()
+from ssmtool.verify import run
+outcome = run(ptx_text, cases, device)         # cases: GoldenCase objects; device: from ssmtool.device
+assert not outcome.caught, outcome.findings()
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 from ssmtool import ptx
 from ssmtool.device import Device
@@ -20,13 +20,16 @@ from ssmtool.findings import Skip
 from ssmtool.golden import GoldenCase
 from ssmtool.verify.agreement import compare_ends
 from ssmtool.verify.casework import run_case
+from ssmtool.verify.contract import SPECIAL_ENTRIES, SPECIAL_SIZE, Dims, block_of
 from ssmtool.verify.diagnosis import Purse
 from ssmtool.verify.loaded import Check, Loaded, Text
-from ssmtool.verify.plan import ALL_WORK, case_work, run_check, too_large
+from ssmtool.verify.plan import ALL_WORK, CPU_BYTES, capped_check, case_work, run_check, too_large
 from ssmtool.verify.relating import run_relation
 from ssmtool.verify.relations import Relation, all_relations
+from ssmtool.verify.relations.draw import SMALL_SIZES
 from ssmtool.verify.result import Outcome, Result, Status
 from ssmtool.verify.team import LostError, Team
+from ssmtool.verify.warm import Wanted, compile_ahead
 
 Ptx = str | bytes | ptx.Module | Text | Sequence[Text]
 Listener = Callable[[str, int, int, Result | None], None]
@@ -36,8 +39,8 @@ Listener = Callable[[str, int, int, Result | None], None]
 class Options:
     """How to verify. `all_work`: thread-positions of a run up to which the executor checks everything.
 
-    `check` bounds what the executor looks for; `rounds` and `seed` are those of the relations; `names` are the relations
-    to run (all). `diagnose` is how many seconds may go into explaining mismatches. `stop_at_first` ends with the first
+    `check` bounds what the executor looks for; `rounds` and `seed` are those of the relations, `names` the relations to
+    run (all). `diagnose` is how many seconds may go into explaining mismatches. `stop_at_first` ends with the first
     result that is wrong. `jobs` cases run at once on the CPU, whose kernels use all processors themselves.
     """
 
@@ -50,7 +53,6 @@ class Options:
     keep: bool = False
     stop_at_first: bool = False
     jobs: int = 1
-    parameters: dict[str, Sequence[str]] = field(default_factory=dict)
 
 
 def run(
@@ -58,7 +60,7 @@ def run(
     cases: Iterable[GoldenCase],
     device: Device | Sequence[Device],
     *,
-    relations: bool | Literal["auto"] = "auto",
+    relations: bool = True,
     options: Options | None = None,
     listener: Listener | None = None,
     share: bool = False,
@@ -67,8 +69,8 @@ def run(
     """Verify PTX: every case on every device, then the relations on each.
 
     With `share` several devices share the cases, each running some; else each runs all, and the bits are compared.
-    `listener(phase, done, total, result)` is called after each piece of work, in this thread. `relations` "auto" leaves
-    them out where the PTX has none of the product's kernels. `warm` compiles on two processors first.
+    `listener(phase, done, total, result)` is called after each piece of work, in this thread. Relations whose
+    kernels the PTX does not have are told as skips. `warm` compiles on two processors first.
 
     A case that cannot run is a result of its own. Raises PtxSyntaxError for text that is no PTX; DeviceError when no
     device is given.
@@ -77,17 +79,16 @@ def run(
     devices = [device] if isinstance(device, Device) else list(device)
     if not devices:
         raise SsmtoolError("no device to verify on")
-    texts = _texts(ptx_text, chosen)
+    texts = _texts(ptx_text)
     outcome = Outcome(tuple(str(each) for each in devices))
     started = time.perf_counter()
     work = sorted(cases, key=case_work)
-    related, passed_over = _relations(relations, texts, chosen)
-    outcome.skips += passed_over
-    tell = listener or (lambda phase, done, total, result: None)
+    related = applicable(texts, chosen) if relations else []
+    outcome.skips += _not_applicable(texts, chosen) if relations else []
+    tell = listener or _silent
     if warm and any(not each.real for each in devices):
-        from ssmtool.verify.warm import compile_ahead
-
-        compile_ahead(texts, wanted_kernels(work, chosen), lambda done, total: tell("compile", done, total, None))
+        kernels = wanted_kernels(work, related, chosen)
+        compile_ahead(texts, kernels, lambda done, total: tell("compile", done, total, None))
         outcome.compile_seconds = time.perf_counter() - started
     loaded = _load(devices, texts, chosen, outcome)
     teams = _teams(loaded, chosen, share=share)
@@ -101,50 +102,74 @@ def run(
     return outcome
 
 
-def wanted_kernels(cases: Sequence[GoldenCase], options: Options) -> list[Any]:
+def wanted_kernels(
+    cases: Sequence[GoldenCase], relations: Sequence[tuple[Relation, int]], options: Options
+) -> list[Wanted]:
     """(entry, block, check) of every launch on the CPU, each once."""
-    found: dict[Any, None] = {}
+    found: dict[Wanted, None] = {}
+    for entry, threads in relation_kernels(relations):
+        found[(entry, (threads, 1, 1), options.check)] = None
     for case in cases:
+        if case.device_bytes > CPU_BYTES:
+            continue
         for each in case.meta.runs:
-            check = run_check(each.launches, options.all_work)
-            check = check if options.check == "all" else options.check
+            check = capped_check(run_check(each.launches, options.all_work), options.check)
             for launch in each.launches:
-                if case.device_bytes < 1 << 29:
-                    found[(launch.entry, launch.block, check)] = None
+                found[(launch.entry, launch.block, check)] = None
     return list(found)
 
 
-def _texts(given: Ptx, options: Options) -> list[Text]:
+def relation_kernels(relations: Sequence[tuple[Relation, int]]) -> set[tuple[str, int]]:
+    """(entry, threads of a block) that the relations launch."""
+    sizes = (SPECIAL_SIZE, *(SMALL_SIZES if any(number for _, number in relations) else ()))
+    entries = {entry for relation, _ in relations for entry in relation.entries}
+    return {
+        (entry, block_of(entry, Dims(size=size)))
+        for entry in entries
+        for size in sizes
+        if size == SPECIAL_SIZE or entry not in SPECIAL_ENTRIES
+    }
+
+
+def _texts(given: Ptx) -> list[Text]:
     if isinstance(given, Text):
         return [given]
     if isinstance(given, (str, bytes)):
-        return [Text(ptx.parse(given), options.parameters)]
+        return [Text(ptx.parse(given))]
     if isinstance(given, ptx.Module):
-        return [Text(given, options.parameters)]
+        return [Text(given)]
     return list(given)
 
 
-def _relations(
-    asked: bool | Literal["auto"], texts: Sequence[Text], options: Options
-) -> tuple[list[tuple[Relation, int]], list[Skip]]:
-    """Relations with their rounds, and what is not applicable."""
-    if asked is False:
-        return [], []
+def _silent(_phase: str, _done: int, _total: int, _result: Result | None) -> None:
+    """Nobody listens."""
+
+
+def applicable(texts: Sequence[Text], options: Options) -> list[tuple[Relation, int]]:
+    """Relations whose kernels the PTX has, each with the numbers of its rounds."""
     entries = {entry.name for text in texts for entry in text.module.entries}
-    found: list[tuple[Relation, int]] = []
-    missing: list[str] = []
-    every = [each for each in all_relations() if options.names is None or each.name in options.names]
-    for relation in every:
-        if set(relation.entries) <= entries:
-            found += [(relation, number) for number in range(options.rounds)]
-        else:
-            missing.append(relation.name)
+    return [
+        (relation, number)
+        for relation in _asked(options)
+        if set(relation.entries) <= entries
+        for number in range(options.rounds)
+    ]
+
+
+def _asked(options: Options) -> list[Relation]:
+    return [each for each in all_relations() if options.names is None or each.name in options.names]
+
+
+def _not_applicable(texts: Sequence[Text], options: Options) -> list[Skip]:
+    """Relations that speak of kernels that are not there: told and counted, and no pass."""
+    entries = {entry.name for text in texts for entry in text.module.entries}
+    every = _asked(options)
+    missing = [each.name for each in every if not set(each.entries) <= entries]
     if not missing:
-        return found, []
+        return []
     if len(missing) == len(every):
-        why = "not applicable: the PTX has none of the kernels that they speak of"
-        return found, [Skip("relations R1 to R9", why)] if missing else []
-    return found, [Skip(f"relations {', '.join(missing)}", "not applicable: the PTX lacks a kernel of each")]
+        return [Skip("relations R1 to R9", "not applicable: they speak of kernels that this PTX does not have")]
+    return [Skip(f"relations {', '.join(missing)}", "not applicable: this PTX lacks a kernel of each")]
 
 
 def _load(devices: Sequence[Device], texts: Sequence[Text], options: Options, outcome: Outcome) -> list[Loaded]:
@@ -153,7 +178,7 @@ def _load(devices: Sequence[Device], texts: Sequence[Text], options: Options, ou
     for device in devices:
         try:
             loaded.append(Loaded(device, texts, check=options.check))
-        except SsmtoolError as error:
+        except SsmtoolError as error:  # noqa: PERF203 - each device has its own verdict
             status = Status.WRONG if error.exit_code == 1 else Status.UNCHECKED
             entries = tuple(entry.name for text in texts for entry in text.module.entries)
             outcome.results.append(
@@ -217,7 +242,7 @@ def _relation(teams: Sequence[Team], relation: Relation, number: int, options: O
                 found.append(
                     run_relation(relation, loaded, seed=options.seed, number=number, keep=options.keep)
                 )  # fmt: skip
-        except LostError as error:
+        except LostError as error:  # noqa: PERF203 - each team has its own verdict
             found.append(
                 Result("relation", relation.name, relation.title, relation.entries, team.name, Status.UNCHECKED,
                        reason=str(error), fix=error.hint)
@@ -230,7 +255,8 @@ def _case(teams: Sequence[Team], case: GoldenCase, options: Options, purse: Purs
     found = []
     ends: dict[str, dict[str, Any]] = {}
     for team in teams:
-        name, ran = team.name, None if len(teams) == 1 else {}
+        name = team.name
+        ran: dict[str, Any] | None = None if len(teams) == 1 else {}
         try:
             with team.borrow() as loaded:
                 name = loaded.device.name

@@ -117,11 +117,11 @@ class Loaded:
             ran.seconds += done.seconds
             if done.result is not None:
                 ran.notes += done.result.notes
-                _gather(ran.evidence, launch, args, done.result)
+                _gather(ran.evidence, launch, done.result)
         return ran
 
 
-def _gather(evidence: dict[str, str], launch: Launch, args: Sequence[Any], result: Any) -> None:
+def _gather(evidence: dict[str, str], launch: Launch, result: Any) -> None:
     """The doubt about each buffer that this launch stored into: a later launch may add to it, never take away."""
     for position, argument in enumerate(launch.args):
         if argument.buffer is not None and result.written(position):

@@ -114,7 +114,9 @@ def _moved(got: Array, want: Array, axes: Sequence[str]) -> str | None:
         for step in (1, -1):
             here, there = (g[1:], w[:-1]) if step == 1 else (g[:-1], w[1:])
             if count > 2 and _alike(here, there):
-                return f"{name}={'n' if step == 1 else 'n-1'} holds what belongs to {name}={'n-1' if step == 1 else 'n'}"
+                return (
+                    f"{name}={'n' if step == 1 else 'n-1'} holds what belongs to {name}={'n-1' if step == 1 else 'n'}"
+                )
         order = _order(g, w) if count <= 64 else None
         if order:
             few = ", ".join(f"{name}={at} holds what belongs to {name}={of}" for at, of in order[:3])

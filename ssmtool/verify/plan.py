@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 # Thread-positions up to which a run on the CPU is watched for races and unwritten memory too; larger ones for bounds.
 # Measured on 2 cores: the recurrence does 10^6 of them (S = 128) in about 0.1 s watched so.
 ALL_WORK = 3_000_000
-# With --quick.
-QUICK_ALL_WORK = 0
-QUICK_WORK = 600_000
+# Work of a case above which --quick leaves it out: some hundredths of a second.
+QUICK_WORK = 4_000_000
 # Buffers of one case on the CPU. A larger case is one for 64-bit offsets: on the CPU it would take 8 GiB and an hour.
 CPU_BYTES = 1 << 29
 
@@ -27,8 +26,7 @@ def launch_work(launch: Launch) -> int:
     for extent in (*launch.grid, *launch.block):
         threads *= extent
     n = next((each.value for each in launch.args if each.name == "n" and each.type == "int32"), 1)
-    sequence = "seq" in launch.entry and isinstance(n, int)
-    return threads * max(1, int(n)) if sequence else threads
+    return threads * max(1, n) if "seq" in launch.entry and isinstance(n, int) else threads
 
 
 def case_work(case: GoldenCase) -> int:
@@ -39,6 +37,11 @@ def case_work(case: GoldenCase) -> int:
 def run_check(launches: Sequence[Launch], limit: int) -> Check:
     """What stands guard on the CPU: everything where the work is within `limit`."""
     return "all" if sum(map(launch_work, launches)) <= limit else "bounds"
+
+
+def capped_check(check: Check, most: Check) -> Check:
+    """`check`, or less where `most` is less."""
+    return check if most == "all" else most
 
 
 def too_large(case: GoldenCase, device: Device) -> str | None:

@@ -7,10 +7,10 @@ import time
 from ssmtool.errors import SsmtoolError
 from ssmtool.verify.casework import faults_of
 from ssmtool.verify.loaded import Check, Loaded
+from ssmtool.verify.patterns import patterns
 from ssmtool.verify.relations import Relation
 from ssmtool.verify.relations.bench import Bench, Unequal
 from ssmtool.verify.relations.draw import Draw
-from ssmtool.verify.patterns import patterns
 from ssmtool.verify.result import Result, RunResult, Status
 
 

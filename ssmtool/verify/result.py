@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -49,8 +49,8 @@ class RunResult:
 class Result:
     """One case, or one round of a relation, on one device.
 
-    `check` is what stood guard: `all`, `bounds`, or `canaries` on a card. `reason` and `fix` say why it is not OK, where
-    no run does. `arrays` are what a failed one left, by `run.buffer`, for `--save-failure`.
+    `check` is what stood guard: `all`, `bounds`, or `canaries` on a card. `reason` and `fix` say why it is not OK,
+    where no run does. `arrays` are what a failed one left, by `run.buffer`, for `--save-failure`.
     """
 
     kind: str
@@ -99,7 +99,10 @@ def describe(run: RunResult, array: ArrayResult, *, alone: bool) -> str:
 
 @dataclass
 class Outcome:
-    """Everything a verification found. `devices` say what it ran on; `extra` are findings about the PTX itself."""
+    """Everything a verification found. `devices` say what it ran on; `extra` are findings about the PTX itself.
+
+    `again` is the command that repeats it, to which `--only` can be added.
+    """
 
     devices: tuple[str, ...]
     results: list[Result] = field(default_factory=list)
@@ -107,6 +110,7 @@ class Outcome:
     skips: list[Skip] = field(default_factory=list)
     seconds: float = 0.0
     compile_seconds: float = 0.0
+    again: str = "ssmtool verify"
 
     def __iter__(self) -> Iterator[Result]:
         return iter(self.results)
@@ -135,7 +139,7 @@ class Outcome:
         found = Findings(findings=list(self.extra), skips=list(self.skips))
         for result in self.results:
             if result.status is Status.WRONG:
-                found.findings.append(_finding(result))
+                found.findings.append(_finding(result, self.again))
             elif result.status is Status.UNCHECKED:
                 found.required_skips.append(Skip(_title(result), result.problem, result.fix))
             elif result.status is Status.NOT_HERE:
@@ -149,7 +153,7 @@ def _title(result: Result) -> str:
     return f"{result.kind} {result.name} on {result.device}"
 
 
-def _finding(result: Result) -> Finding:
+def _finding(result: Result, again: str) -> Finding:
     run = next((run for run in result.runs if not run.ok), None)
     rule = "relation" if result.kind == "relation" else "mismatch"
     if run is not None and run.faults:
@@ -172,7 +176,7 @@ def _finding(result: Result) -> Finding:
         kernel=", ".join(run.entries) if run is not None and run.entries else ", ".join(result.kernels),
         path=result.path,
         effect=EFFECT,
-        fix=f"ssmtool verify --only {result.name} --save-failure failures",
+        fix=result.fix or f"{again} --only {result.name} --save-failure failures",
     )
 
 
@@ -225,13 +229,3 @@ def _array_json(array: ArrayResult) -> dict[str, Any]:
 def finite(value: float) -> float | str:
     """JSON has no NaN and no infinity: they become words."""
     return value if abs(value) < float("inf") else str(value)
-
-
-def merged(outcomes: Sequence[Outcome]) -> Outcome:
-    """Several outcomes as one."""
-    first, *rest = outcomes
-    for each in rest:
-        first.results += each.results
-        first.extra += each.extra
-        first.skips += each.skips
-    return first

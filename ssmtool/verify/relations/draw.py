@@ -15,7 +15,7 @@ from ssmtool.verify.contract import SPECIAL_SIZE, Dims
 F32 = NDArray[np.float32]
 T = TypeVar("T")
 
-# State sizes beside 128. The executor compiles a kernel for each size it is launched with: few, and those of the vectors.
+# State sizes beside 128: few, and those of the vectors, since the executor compiles a kernel for each.
 SMALL_SIZES = (16,)
 # Most elements of all states of one launch: a few MB, so that no round is long.
 _MOST_STATE = 1 << 18
@@ -23,7 +23,7 @@ _MOST_STATE = 1 << 18
 
 @dataclass(frozen=True)
 class Step:
-    """Inputs of the recurrence. q, k, v are [..., h, i]; g and beta [..., h]; read-only, as no kernel may write them."""
+    """Inputs of the recurrence. q, k, v are [..., h, i]; g and beta [..., h]; read-only: no kernel may write them."""
 
     q: F32
     k: F32
@@ -53,7 +53,7 @@ class Draw:
         self._stream = Stream(f"verify/{seed}/{relation}/{number}")
 
     def integer(self, name: str, low: int, high: int) -> int:
-        """low to high, both included."""
+        """A number from low to high, both included."""
         return low + int(self._stream.words(name, 1)[0]) % (high - low + 1)
 
     def pick(self, name: str, options: Sequence[T]) -> T:
@@ -87,7 +87,7 @@ class Draw:
         return self._stream.bell("s", (*lead, d.heads, d.size, d.size), -4)
 
     def step(self, d: Dims, *lead: int) -> Step:
-        """q and k of length 1, decays from none to strong."""
+        """Inputs: q and k of length 1, decays from none to strong."""
         rows, heads = (*lead, d.heads, d.size), (*lead, d.heads)
         stream = self._stream
         return Step(
@@ -112,7 +112,7 @@ class Draw:
         return _kept(self._stream.uniform(name, shape, low, high))
 
     def cuts(self, n: int) -> list[int]:
-        """n in chunks of 1 and 2 and larger ones, in random order."""
+        """Lengths of chunks: n in chunks of 1 and 2 and larger ones, in random order."""
         left, sizes = n, []
         for number in range(n):
             if left == 0:

@@ -1,0 +1,322 @@
+"""`ssmtool verify`: golden vectors and relations on the CPU or on GPUs, one verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from ssmtool.cli.context import AppContext, exits_with_code, print_report, report_format_option
+from ssmtool.errors import SsmtoolError
+
+if TYPE_CHECKING:
+    from ssmtool.device import Devices
+    from ssmtool.findings import Finding
+    from ssmtool.project import Project
+    from ssmtool.verify import Options, Outcome, Text
+    from ssmtool.verify.sources import Vectors
+
+Relations = Literal["auto", "only", "none"]
+
+
+@click.command(
+    "verify",
+    epilog="Exit codes: 0 all is right; 1 something is wrong; 2 something could not be checked, and nothing is wrong.",
+)
+@click.argument("files", nargs=-1, metavar="[FILE|FOLDER]...")
+@click.option(
+    "--ptx", metavar="FILE", help="Verify this: .ptx, or a C file with PTX in it (default: the project's header)."
+)
+@click.option("--device", metavar="WORDS", help="cpu, cuda[:N], pycuda[:N], all, ... (default: the GPUs, else cpu).")
+@click.option("--require", metavar="sm_NN", help="Fail unless there is a card of this compute capability.")
+@click.option("--only", multiple=True, metavar="PATTERN", help="Cases, relations or kernels of this name or pattern.")
+@click.option("--last-failed", is_flag=True, help="Only what was not right when it last ran.")
+@click.option("--quick", is_flag=True, help="Every kernel, in seconds: fewer cases, one round, bounds checked only.")
+@click.option(
+    "--relations",
+    type=click.Choice(["auto", "only", "none"]),
+    default="auto",
+    show_default=True,
+    help="R1 to R9 on random inputs: unless FILEs are named, alone, or not.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the relations' random inputs.")
+@click.option("--rounds", type=click.IntRange(1, 10000), metavar="N", help="Of each relation (default 3).")
+@click.option(
+    "--check",
+    type=click.Choice(["auto", "all", "bounds"]),
+    default="auto",
+    show_default=True,
+    help="On the CPU: races, unwritten memory and bounds; bounds only; auto: all for runs that are not large.",
+)
+@click.option(
+    "--save-failure",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write each failure as a vector, with what was got and the PTX.",
+)
+@report_format_option
+@click.pass_obj
+@exits_with_code
+def command(
+    app: AppContext,
+    files: tuple[str, ...],
+    ptx: str | None,
+    device: str | None,
+    require: str | None,
+    only: tuple[str, ...],
+    last_failed: bool,
+    quick: bool,
+    relations: Relations,
+    seed: int,
+    rounds: int | None,
+    check: Literal["auto", "all", "bounds"],
+    save_failure: Path | None,
+    output_format: str,
+) -> int:
+    """Verify the PTX in the header against golden vectors and relations.
+
+    Runs the checked-in PTX, never a fresh build, on the CPU or on GPUs. Each case starts from the same buffers, outputs
+    poisoned, and ends with what is expected, within its tolerance; relations hold bit for bit between kernels. What is
+    wrong is explained where a known mistake gives the same output.
+
+    \b
+    Examples:
+      ssmtool verify                              all of golden/, and R1 to R9
+      ssmtool verify --quick
+      ssmtool verify --device cuda --require sm_37
+      ssmtool verify --device all                 every device, and all of them bit for bit
+      ssmtool verify my.npz --ptx my_kernels.ptx  any vector on any PTX
+      ssmtool verify --only R2 --rounds 20 --seed 7
+      ssmtool verify --last-failed --save-failure failures
+    """
+    from ssmtool.golden import require_numpy
+
+    require_numpy()
+    from ssmtool.verify import Options
+
+    options = Options(
+        check="bounds" if check == "bounds" or (quick and check == "auto") else "all",
+        seed=seed,
+        rounds=rounds or (1 if quick else 3),
+        keep=save_failure is not None,
+    )
+    if check == "all":
+        from dataclasses import replace
+
+        options = replace(options, all_work=1 << 62)
+    plan = _plan(app, files, ptx, only, last_failed, quick, relations, options)
+    with _devices(device, require) as (devices, why):
+        outcome = _run(app, plan, devices, share=_shares(device), output_format=output_format)
+    outcome.extra += plan.findings
+    outcome.again = _again(files, ptx, device)
+    saved = _save(save_failure, outcome, plan.texts)
+    _remember(app, plan.root, outcome, output_format)
+    _report(app, outcome, output_format, files, notes=[*why, *plan.notes], saved=saved)
+    return int(outcome.verdict)
+
+
+@dataclass
+class _Plan:
+    """What is to be run on which PTX. `names` are relations, None for all."""
+
+    vectors: Vectors
+    texts: list[Text]
+    options: Options
+    relations: bool
+    findings: list[Finding]
+    notes: list[str]
+    root: Path
+
+
+def _plan(
+    app: AppContext,
+    files: Sequence[str],
+    ptx: str | None,
+    only: Sequence[str],
+    last_failed: bool,
+    quick: bool,
+    relations: Relations,
+    options: Options,
+) -> _Plan:
+    from dataclasses import replace
+
+    from ssmtool.verify.relations import all_relations
+    from ssmtool.verify.sources import Vectors, fits, header_findings, read_ptx, read_vectors
+    from ssmtool.verify.state import read_failed
+
+    project = _project(app, needed=ptx is None or not (files or relations == "only"))
+    root = project.root if project else Path.cwd()
+    show = project.show if project else str
+    findings = header_findings(project) if ptx is None and project else []
+    texts = read_ptx(ptx or str(_header(project)), show)
+    vectors = Vectors()
+    if relations != "only":
+        vectors = read_vectors(_vector_paths(files, project), show)
+    with_relations = relations != "none" and (relations == "only" or not files)
+    patterns, notes = list(only), []
+    names = [each.name for each in all_relations()]
+    wanted = {each.name for each in all_relations() if fits(patterns, each.name, each.entries)}
+    vectors.cases = [case for case in vectors.cases if fits(patterns, case.meta.name, case.kernels)]
+    if last_failed:
+        failed = read_failed(root)
+        if not failed:
+            notes.append("nothing is known to have failed last time: everything runs")
+        else:
+            wanted &= set(failed)
+            vectors.cases = [case for case in vectors.cases if case.meta.name in failed]
+    with_relations = with_relations and bool(wanted)
+    options = replace(options, names=None if len(wanted) == len(names) else frozenset(wanted))
+    if only and not vectors.cases and not with_relations:
+        raise SsmtoolError(
+            f"no case, relation or kernel fits {' or '.join(only)}", hint="ssmtool golden show lists the cases"
+        )
+    if quick:
+        from ssmtool.verify.engine import applicable, relation_kernels
+        from ssmtool.verify.quick import quick_cases
+
+        needed = relation_kernels(applicable(texts, options)) if with_relations else set()
+        count = len(vectors.cases)
+        vectors.cases = quick_cases(vectors.cases, needed)
+        if count > len(vectors.cases):
+            notes.append(f"--quick: {len(vectors.cases)} of {count} cases; without it all of them run")
+    return _Plan(vectors, texts, options, with_relations, findings, notes, root)
+
+
+def _project(app: AppContext, *, needed: bool) -> Project | None:
+    """The project around; None when there is none and nothing of it is needed."""
+    try:
+        return app.load_project()
+    except SsmtoolError:
+        if needed:
+            raise
+        return None
+
+
+def _header(project: Project | None) -> Path:
+    assert project is not None
+    if not project.header_path.exists():
+        raise SsmtoolError("there is no generated header", path=project.settings.header, hint="ssmtool build")
+    return project.header_path
+
+
+def _vector_paths(files: Sequence[str], project: Project | None) -> list[Path]:
+    if files:
+        if any(not each or "\0" in each for each in files):
+            raise SsmtoolError("an empty name, or one with a NUL, is no file")
+        return [Path(each) for each in files]
+    assert project is not None
+    folder = project.path(project.settings.golden)
+    if not folder.is_dir():
+        raise SsmtoolError(
+            "there is no folder of golden vectors", path=project.settings.golden, hint="ssmtool golden make"
+        )  # fmt: skip
+    return [folder]
+
+
+class _devices:  # noqa: N801 - used as `with _devices(...)`
+    """The devices asked for, open, and why they are not GPUs where nobody asked."""
+
+    def __init__(self, words: str | None, require: str | None) -> None:
+        self._words = words
+        self._require = require
+        self._open: Devices | None = None
+
+    def __enter__(self) -> tuple[Devices, list[str]]:
+        from ssmtool.device import DeviceError, open_devices
+
+        why = []
+        if self._words is not None or self._require is not None:
+            self._open = open_devices(self._words or "cuda", require=self._require)
+        else:
+            try:
+                self._open = open_devices("cuda")
+            except DeviceError as error:
+                why.append(f"on the CPU, since there is no GPU: {error.message}")
+                self._open = open_devices("cpu")
+        return self._open, why
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._open is not None:
+            self._open.close()
+
+
+def _shares(words: str | None) -> bool:
+    """Whether several devices share the cases; devices named one by one, and `all`, are compared with each other."""
+    return words is None or ("," not in words and words != "all")
+
+
+def _run(app: AppContext, plan: _Plan, devices: Devices, *, share: bool, output_format: str) -> Outcome:
+    from ssmtool.report.verify import progress
+    from ssmtool.verify import run
+
+    with progress(quiet=app.quiet or output_format != "console") as listener:
+        outcome = run(
+            plan.texts,
+            plan.vectors.cases,
+            list(devices),
+            relations=plan.relations,
+            options=plan.options,
+            listener=listener,
+            share=share,
+            warm=True,
+        )
+    outcome.results += plan.vectors.damaged
+    return outcome
+
+
+def _again(files: Sequence[str], ptx: str | None, device: str | None) -> str:
+    """The command, for findings to add to."""
+    words = ["ssmtool verify", *files]
+    words += ["--ptx", ptx] if ptx else []
+    words += ["--device", device] if device else []
+    return " ".join(words)
+
+
+def _save(folder: Path | None, outcome: Outcome, texts: list[Text]) -> list[Path]:
+    if folder is None:
+        return []
+    from ssmtool.verify.saving import save_failures
+
+    return save_failures(folder, outcome.results, texts)
+
+
+def _remember(app: AppContext, root: Path, outcome: Outcome, output_format: str) -> None:
+    """What is not right now, with what was not and did not run."""
+    from ssmtool.verify import Status
+    from ssmtool.verify.state import read_failed, write_failed
+
+    ran = {each.name for each in outcome}
+    bad = {each.name for each in outcome if each.status in (Status.WRONG, Status.UNCHECKED)}
+    problem = write_failed(root, bad | (set(read_failed(root) or ()) - ran))
+    if problem and not app.quiet and output_format == "console":
+        click.echo(problem, err=True)
+
+
+def _report(
+    app: AppContext,
+    outcome: Outcome,
+    output_format: str,
+    files: Sequence[str],
+    *,
+    notes: Sequence[str],
+    saved: Sequence[Path],
+) -> None:
+    from ssmtool.report.console import print_outcome
+    from ssmtool.report.verify import print_details, print_verify, summary, verify_json
+
+    findings = outcome.findings()
+    if output_format != "console":
+        extra = {**verify_json(outcome), "notes": list(notes), "saved": [str(path) for path in saved]}
+        print_report(findings, output_format, command=" ".join(["verify", *files]), extra=extra)
+        return
+    if not app.quiet:
+        for note in notes:
+            click.echo(note, err=True)
+        print_verify(outcome)
+        print_details(outcome)
+        for path in saved:
+            click.echo(f"wrote {path}", err=True)
+    print_outcome(findings, summary=summary(outcome), quiet=app.quiet)
