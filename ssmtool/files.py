@@ -40,8 +40,11 @@ def decode_source(data: bytes, path: Path) -> str:
         if data.startswith(mark) and encoding == "UTF-16":
             from shlex import quote
 
+            name = quote(str(path))
             raise SsmtoolError(
-                "is UTF-16 text; it has to be UTF-8", path=path, hint=f"iconv -f UTF-16 -t UTF-8 {quote(str(path))}"
+                "is UTF-16 text; it has to be UTF-8",
+                path=path,
+                hint=f"iconv -f UTF-16 -t UTF-8 {name} > {name}.utf8 && mv {name}.utf8 {name}",
             )
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1

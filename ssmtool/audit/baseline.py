@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from ssmtool.audit.budgets import FROM_PTXAS, WORDS, measured
+from ssmtool.audit.names import listed
 from ssmtool.audit.result import AuditResult, KernelAudit
 from ssmtool.errors import ProductError
 from ssmtool.files import read_bytes, write_atomic
 from ssmtool.findings import Finding, Outcome, Severity, Skip
 from ssmtool.toolchain.ptxas_report import Resources
+from ssmtool.wording import plural
 
 FORMAT = 1
 UPDATE = "ssmtool audit-ptx --update-baseline"
@@ -81,9 +83,8 @@ def check_baseline(
     for kernel in result:
         old = baseline.kernels.get(kernel.name)
         if old is None:
-            outcome.findings.append(_finding(kernel, "new", Severity.NOTE, "is not in the baseline yet", shown))
             continue
-        new = measured(kernel, resources.get((kernel.input, kernel.name)) if comparable_ptxas else None)
+        now = measured(kernel, resources.get((kernel.input, kernel.name)) if comparable_ptxas else None)
         if baseline.assume.get(kernel.name, {}) != dict(kernel.path.assumed):
             outcome.skips.append(
                 Skip(
@@ -92,21 +93,23 @@ def check_baseline(
                     UPDATE,
                 )
             )
-            new.pop("executed_local")
-        _compare(outcome, kernel, old, new, shown)
-    for name in baseline.kernels:
-        if result.kernel(name) is None:
-            outcome.findings.append(
-                Finding(
-                    "audit/baseline-gone",
-                    Severity.NOTE,
-                    f"{name} is in the baseline but no longer in the PTX",
-                    kernel=name,
-                    path=shown,
-                    fix=UPDATE,
-                )
-            )
+            now.pop("executed_local")
+        _compare(outcome, kernel, old, now, shown)
+    there = dict.fromkeys(kernel.name for kernel in result)
+    new = [name for name in there if name not in baseline.kernels]
+    gone = [name for name in baseline.kernels if name not in there]
+    outcome.extend(_names_differ("new", new, "in the PTX and not in the baseline yet", shown))
+    outcome.extend(_names_differ("gone", gone, "in the baseline and no longer in the PTX", shown))
     return outcome
+
+
+def _names_differ(rule: str, names: Sequence[str], words: str, shown: str) -> list[Finding]:
+    """One note on all kernels that only one side has: there may be thousands."""
+    if not names:
+        return []
+    message = f"{plural(len(names), 'kernel')} {words}: {listed(names)}"
+    kernel = names[0] if len(names) == 1 else None
+    return [Finding(f"audit/baseline-{rule}", Severity.NOTE, message, kernel=kernel, path=shown, fix=UPDATE)]
 
 
 def _words(assumed: Mapping[str, int]) -> str:

@@ -152,7 +152,7 @@ def _local_findings(result: AuditResult, inputs: Mapping[str, Input]) -> None:
         where = f"; from {first.source}" if first and first.source else ""
         if first is None:
             where = f"; in {next(each.name for each in kernel.called if each.executed and each.touches_local)}"
-        when = f"; runs when {guard.condition} (line {guard.line})" if guard else ""
+        when = f"; runs when {guard.condition} (PTX line {guard.line})" if guard else ""
         result.outcome.findings.append(
             Finding(
                 rule="audit/local-traffic",

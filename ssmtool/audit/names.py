@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 # Names listed in a message; a real file may have thousands.
 _LISTED = 16
@@ -22,5 +22,10 @@ def no_entry(name: str, entries: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, known, 1) if len(known) < 10_000 else []
     if close:
         return f"no entry is named {name}; did you mean {close[0]}?"
-    more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
-    return f"no entry is named {name}; entries: {', '.join(known[:_LISTED]) or 'none'}{more}"
+    return f"no entry is named {name}; entries: {listed(known) or 'none'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """The names, of many the first 16 and how many more there are."""
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(map(cut, names[:_LISTED])) + more

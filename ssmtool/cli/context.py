@@ -77,7 +77,10 @@ def exits_with_code(function: Callable[P, int]) -> Callable[P, None]:
             code = _fail(error, args, kwargs)
         except (OSError, ValueError, RecursionError) as error:
             # What no room foresaw (a folder without permission, a full disk, nesting without end) is still one error.
-            code = _fail(SsmtoolError(f"{type(error).__name__}: {error}"), args, kwargs)
+            unforeseen = SsmtoolError(f"{type(error).__name__}: {error}")
+            if _here() is None:
+                unforeseen = SsmtoolError("the current folder was removed", hint="cd to another one")
+            code = _fail(unforeseen, args, kwargs)
         except KeyboardInterrupt:
             click.echo("interrupted; no file was left half-written", err=True)
             code = 130
@@ -94,12 +97,20 @@ def _fail(error: SsmtoolError, args: tuple[object, ...], kwargs: Mapping[str, ob
     return report_error(error, str(kwargs.get("output_format", "console")), command=command or "ssmtool")
 
 
+def _here() -> Path | None:
+    """The current folder; None when somebody has removed it."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return None
+
+
 def _shown(path: str | None, root: Path | None) -> str | None:
     """An absolute path inside the project, or inside the current folder, as one relative to it."""
     if path is None or not path.startswith(os.sep):
         return path
-    for folder in (root, Path.cwd()) if root else (Path.cwd(),):
-        if path.startswith(f"{folder}{os.sep}"):
+    for folder in (root, _here()):
+        if folder is not None and path.startswith(f"{folder}{os.sep}"):
             return Path(path).relative_to(folder).as_posix()
     return path
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,9 @@ def print_outcome(outcome: Outcome, *, summary: str, quiet: bool = False) -> Non
 
 def _print_finding(finding: Finding) -> None:
     place = f"{finding.where}: " if finding.where else ""
+    kernel = finding.kernel or ""
+    if kernel and not re.search(rf"(?<![\w$]){re.escape(kernel)}(?![\w$])", finding.message):
+        place += f"{kernel}: "
     _print_parts(
         (finding.severity.value, _STYLES[finding.severity]),
         (f": {place}{finding.message} [{finding.rule}]", ""),

@@ -475,3 +475,21 @@ def test_a_revision_without_git_in_front_is_told_how_to_write_it(product: Path, 
     ran = run(product, "audit-ptx", "--compare", "HEAD")
     assert ran.code == 2
     assert "--compare git:HEAD" in ran.err
+
+
+def test_a_finding_that_does_not_name_its_kernel_is_shown_with_it(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "two.h").write_text(TWO)
+    ran = run(tmp_path, "audit-ptx", str(tmp_path / "two.h"))
+    assert "two.h:5: b: local memory on a path" in ran.out
+
+
+def test_thousands_of_new_kernels_are_one_note(product: Path, run: Run) -> None:
+    baseline = product / "generated/audit-baseline.json"
+    data = json.loads(baseline.read_text())
+    for name in list(data["kernels"])[:2]:
+        data["kernels"][f"{name}_gone"] = data["kernels"].pop(name)
+    baseline.write_text(json.dumps(data))
+    ran = run(product, "audit-ptx")
+    assert ran.code == 0
+    assert "2 kernels in the PTX and not in the baseline yet: " in ran.out
+    assert "2 kernels in the baseline and no longer in the PTX: " in ran.out

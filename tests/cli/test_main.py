@@ -114,3 +114,15 @@ def test_errors_show_paths_inside_the_project_relative_to_it(product: Path) -> N
     result = CliRunner().invoke(main, ["-C", str(product), "audit-ptx"])
     assert result.exit_code == 2
     assert str(product) not in result.stderr
+
+
+def test_a_current_folder_that_was_removed_is_named_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    result = CliRunner().invoke(main, ["build", "--check"])
+    assert result.exit_code == 2
+    assert "the current folder was removed" in result.stderr
+    result = CliRunner().invoke(main, ["-C", str(tmp_path), "build", "--check"])
+    assert (result.exit_code, "ssmtool init" in result.stderr) == (2, True)
