@@ -16,7 +16,7 @@ EXECUTOR = ("numpy", "llvmlite")
 
 
 def python(facts: Facts) -> Result:
-    """This Python, and whether ssmtool and its compilers run on this platform."""
+    """Python itself, and whether ssmtool and its compilers run on this platform."""
     place = facts.system.place()
     found = f"Python {'.'.join(map(str, place.version))} on {place.platform} {place.machine}"
     if place.version < (3, 10):

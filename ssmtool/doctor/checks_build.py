@@ -60,11 +60,14 @@ def others(facts: Facts) -> Result | None:
 
 def host_compiler(facts: Facts) -> Result | None:
     """Whether nvcc takes the gcc or clang that it would start; asked only of an nvcc that can make the target."""
+    found = try_fact(lambda: facts.compilers)
+    if not found:
+        return None
     from ssmtool.toolchain.model import cannot_target
 
     able = [
         item
-        for item in (try_fact(lambda: facts.compilers) or [])
+        for item in found
         if item.kind == "nvcc" and item.info and not cannot_target(item.info.release, facts.needs.target)
     ]
     if not able:

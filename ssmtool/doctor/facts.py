@@ -155,6 +155,8 @@ class Facts:
             return self.system.project(self._folder)
         except SsmtoolError as error:
             return error
+        except (ImportError, OSError) as error:
+            return SsmtoolError(f"cannot be read here: {error}", path="settings", hint="pip install --upgrade ssmtool")
 
     @functools.cached_property
     def needs(self) -> Needs:

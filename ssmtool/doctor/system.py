@@ -193,7 +193,10 @@ class ThisMachine:
         return None
 
     def requirements(self) -> list[str]:  # noqa: D102
-        return list(metadata.requires("ssmtool") or ())
+        try:
+            return list(metadata.requires("ssmtool") or ())
+        except metadata.PackageNotFoundError:
+            raise LookupError("ssmtool") from None
 
     def package(self, name: str) -> str | None:  # noqa: D102
         try:
