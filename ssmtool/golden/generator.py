@@ -79,3 +79,8 @@ class Stream:
         values = self.bell_integers(name, shape)
         norm = np.sqrt((values * values).sum(axis=-1, keepdims=True).astype(np.float64))
         return np.asarray(values.astype(np.float64) / norm, np.float32)
+
+
+def ramp(low: float, high: float, count: int) -> F32:
+    """`count` numbers from low to high, evenly spaced: low + i * step, in float64, then rounded."""
+    return np.asarray(low + np.arange(count, dtype=np.float64) * ((high - low) / (count - 1)), np.float32)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ssmtool.golden.build import Builder
 from ssmtool.golden.case import GoldenCase
+from ssmtool.golden.generator import ramp
 
 Arrays = dict[str, NDArray[Any]]
 Edit = Callable[[Arrays], None]
@@ -135,7 +136,7 @@ def _steep(arrays: Arrays) -> None:
     channels = arrays["weight"].shape[0]
     arrays["weight"][...], arrays["conv_state"][...] = 0, 0
     arrays["weight"][:, -1] = 1
-    arrays["qkv"][...] = np.linspace(-200, 200, channels, dtype=np.float64).astype(np.float32)
+    arrays["qkv"][...] = ramp(-200, 200, channels)
 
 
 def makers() -> Makers:

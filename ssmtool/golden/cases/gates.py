@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ssmtool.golden.build import Builder
 from ssmtool.golden.case import GoldenCase
+from ssmtool.golden.generator import ramp
 
 Makers = Iterator[tuple[str, Callable[[], GoldenCase]]]
 Array = NDArray[Any]
@@ -99,7 +100,8 @@ def gate(
     exposes: Sequence[str] = (),
 ) -> GoldenCase:
     """Positions of all heads. ssm_a is -exp(A_log), as the model file has it."""
-    b = Builder(f"decay-gate/{name}", title, exposes=exposes)
+    own = {"own_rule": "exp(-200) is 0 in fp32"} if a is not None and np.isinf(a).any() else {}
+    b = Builder(f"decay-gate/{name}", title, exposes=exposes, **own)
     b.given("alpha", b.random.bell("alpha", (n, heads), 1) if alpha is None else alpha.reshape(n, heads), "t h")
     b.given("ssm_dt", b.random.bell("ssm_dt", (heads,)) if dt is None else dt, "h")
     b.given("ssm_a", b.random.uniform("ssm_a", (heads,), -4.0, -0.01) if a is None else a, "h")
@@ -163,5 +165,5 @@ def makers() -> Makers:
         exposes=("nan-spread", "dt-missing"),
     )
     yield dec("denormal", "softplus of about e^-90 is subnormal", heads=8,
-              alpha=np.linspace(-102, -87, 8).astype(np.float32), dt=np.zeros(8, np.float32),
+              alpha=ramp(-102, -87, 8), dt=np.zeros(8, np.float32),
               a=np.full(8, -1, np.float32), exposes=("subnormals-flushed",))  # fmt: skip

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ssmtool.golden.build import Builder
 from ssmtool.golden.case import GoldenCase
+from ssmtool.golden.generator import ramp
 
 Arrays = dict[str, NDArray[Any]]
 Edit = Callable[[Arrays], None]
@@ -46,8 +47,9 @@ def qknorm(
     name: str, title: str, *, key_heads: int, groups: int, size: int, n: int = 1, many: bool = False,
     norms: Sequence[float] = (), edit: Edit | None = None, exposes: Sequence[str] = (),
 ) -> GoldenCase:  # fmt: skip
-    """Vectors q and k of the convolution, normed and repeated. `norms` are those of the K-heads, in turn over q and k."""
-    b = Builder(f"qknorm/{name}", title, exposes=exposes)
+    """Vectors q and k, normed and repeated. `norms` are those of the K-heads, in turn over q and k."""
+    own = {"own_rule": "max(NaN, eps) is eps, as CUDA's fmaxf has it"} if edit is _odd_q else {}
+    b = Builder(f"qknorm/{name}", title, exposes=exposes, **own)
     key_dim, heads = key_heads * size, key_heads * groups
     val_dim = heads * size
     row = b.random.bell("conv_out", (n, 2 * key_heads, size))
@@ -84,7 +86,7 @@ def _odd_gated(arrays: Arrays) -> None:
 
 
 def _steep_gates(arrays: Arrays) -> None:
-    arrays["z"][...] = np.linspace(-120, 120, arrays["z"].size).astype(np.float32).reshape(arrays["z"].shape)
+    arrays["z"][...] = ramp(-120, 120, arrays["z"].size).reshape(arrays["z"].shape)
 
 
 def _odd_q(arrays: Arrays) -> None:
@@ -125,8 +127,8 @@ def makers() -> Makers:
              groups=1, size=8, norms=norms, exposes=forms)  # fmt: skip
     yield qk("mistake-eps-nx", "the same over two tokens", key_heads=3, groups=1, size=8, n=2, many=True, norms=norms,
              exposes=forms)  # fmt: skip
-    yield qk("mistake-grouped-heads", "4 V-heads of 2 K-heads", key_heads=2, groups=2, size=2, exposes=wrong)
-    yield qk("mistake-grouped-heads-nx", "4 V-heads of 2 K-heads", key_heads=2, groups=2, size=2, n=2, many=True,
+    yield qk("mistake-grouped-heads", "4 V-heads of 2 K-heads", key_heads=2, groups=2, size=8, exposes=wrong)
+    yield qk("mistake-grouped-heads-nx", "4 V-heads of 2 K-heads", key_heads=2, groups=2, size=8, n=2, many=True,
              exposes=(*wrong, "v-from-k"))  # fmt: skip
     for key_heads, groups, size, n in ((1, 1, 1, 1), (3, 3, 16, 4), (1, 4, 256, 3), (2, 1, 32, 17)):
         yield qk(f"s{size}-n{n}", f"{key_heads} K-heads, {groups} V-heads each, S = {size}", key_heads=key_heads,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -86,7 +87,7 @@ def sequence(
             for length in split:
                 chunk(f"{kernel} {'+'.join(map(str, split))}", kernel, start, length)
                 start += length
-    scale = float(size**-0.5)
+    scale = 1 / math.sqrt(size)
     for t in range(n if steps or slots else 0):
         at = _arguments(t, heads, size)
         if steps:
@@ -113,7 +114,7 @@ def _chunk(
         grid, block, shared = (size // 4, heads), 128, 2 * length
     at = _arguments(min(start, max(start + length - 1, 0)), heads, size)[1:]
     image = ("snaps", (start if inside is None else inside) * heads * size * size) if snaps else None
-    b.launch(run, kernel, grid, block, shared, state, *at, size, heads, length, float(size**-0.5), image)
+    b.launch(run, kernel, grid, block, shared, state, *at, size, heads, length, 1 / math.sqrt(size), image)
 
 
 def resumed(kernel: str) -> GoldenCase:
@@ -178,7 +179,7 @@ def users(
         b.given(each, arrays[each], f"user {axes}")
     b.poison("y", (count, heads, size), "user h j", _POLICY, group="user h")
     users_of = launched or count
-    scale = float(size**-0.5)
+    scale = 1 / math.sqrt(size)
     for kernel, shared in ((SLOTS, size), (TWO_PASS, 3 * size)):
         names = ("s", "q", "k", "v", "g", "beta", "y")
         b.launch(kernel, kernel, (size, heads, users_of), size, shared, *names, size, heads, scale)
@@ -208,7 +209,7 @@ def far_slots() -> GoldenCase:
     b.poison("y", (count, heads, size), "user h j", _POLICY, group="user h", at=at)
     for kernel, shared in ((SLOTS, size), (TWO_PASS, 3 * size)):
         names = ("s", "q", "k", "v", "g", "beta", "y")
-        b.launch(kernel, kernel, (size, heads, count), size, shared, *names, size, heads, float(size**-0.5))
+        b.launch(kernel, kernel, (size, heads, count), size, shared, *names, size, heads, 1 / math.sqrt(size))
     return b.case()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import io
 import tokenize
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import resources
 from typing import Any
 
@@ -50,7 +50,7 @@ KERNELS: dict[str, tuple[Kernel, tuple[str, ...]]] = {
 }
 
 # A poisoned element of the arithmetic's own type: the file's poison does not survive a conversion for certain.
-_MARKS = {np.dtype(np.float64): POISON << 32 | POISON, np.dtype(np.float32): POISON}
+_MARKS = {np.dtype(np.float64): 0x7FF8 << 48 | POISON, np.dtype(np.float32): POISON}
 
 
 def knows(case: GoldenCase) -> bool:
@@ -67,16 +67,32 @@ def run(
     but those inside exp and log1p. Raises CaseError for a kernel without a formula, and for launches that do not fit
     their buffers.
     """
-    chosen = which or case.meta.runs[0]
     rules = rules or Rules(dict(case.meta.conventions))
+    formulas = {entry: functools.partial(_with_rules, formula, rules) for entry, (formula, _) in KERNELS.items()}
+    memory = execute(case, which, formulas, dtype)
+    with np.errstate(all="ignore"):
+        return {name: _narrowed(memory[name], buffer) for name, buffer in case.meta.buffers.items()}
+
+
+def execute(
+    case: GoldenCase, which: Run | None, formulas: Mapping[str, Callable[[Bound], None]], dtype: type = np.float64
+) -> dict[str, Array]:
+    """Every buffer, flat and in `dtype`, after a run by these formulas, each called with a launch's arguments.
+
+    Raises CaseError for a kernel that has none.
+    """
+    chosen = which or case.meta.runs[0]
     memory = {name: _widened(case.stored_image(name), np.dtype(dtype)) for name in case.meta.buffers}
     with np.errstate(all="ignore"):
         for launch in chosen.launches:
-            if launch.entry not in KERNELS:
+            if launch.entry not in formulas:
                 raise CaseError(f"no formula is known for {launch.entry}", path=case.path)
-            formula, parameters = KERNELS[launch.entry]
-            formula(Bound(launch, parameters, memory), rules)
-        return {name: _narrowed(memory[name], buffer) for name, buffer in case.meta.buffers.items()}
+            formulas[launch.entry](Bound(launch, KERNELS[launch.entry][1], memory))
+    return memory
+
+
+def _with_rules(formula: Kernel, rules: Rules, launch: Bound) -> None:
+    formula(launch, rules)
 
 
 def _widened(image: Array, dtype: np.dtype[Any]) -> Array:
