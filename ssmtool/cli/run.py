@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,6 +42,13 @@ _SHOWN = 8
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads to run on (default: one for each CPU).")
 @click.option("--budget", type=click.IntRange(1), metavar="N", help="Rounds of loops after which a warp is endless.")
 @click.option("--repeat", type=click.IntRange(1), default=1, metavar="N", help="Run N times from the same start.")
+@click.option(
+    "--device",
+    default="cpu",
+    show_default=True,
+    metavar="WORDS",
+    help="Where to run: cpu, cuda[:N], pycuda[:N], several with commas, or all. Several are compared bit by bit.",
+)
 @report_format_option
 @click.pass_obj
 @exits_with_code
@@ -62,6 +69,7 @@ def command(
     threads: int | None,
     budget: int | None,
     repeat: int,
+    device: str,
     output_format: str,
 ) -> int:
     """Run a kernel on the CPU, bit for bit, with bounds checked.
@@ -86,6 +94,7 @@ def command(
       ssmtool run k.h scale --grid 4 --block 128 --arg y=zeros:512 --arg x=@x.npy --arg a=2 --arg n=512 --save out.npz
       ssmtool run k.ptx scale --grid 4 --block 128 --arg uninit:512 ... --check all
       ssmtool run k.ptx scale --grid 4096 --block 128 ... --repeat 20 --counters
+      ssmtool run k.ptx scale --grid 4 --block 128 ... --device all    the CPU and every card, compared bit by bit
     """
     from ssmtool.audit.inputs import read_input
     from ssmtool.execute import require_libraries
@@ -96,7 +105,7 @@ def command(
     try:
         return _run(
             app, text, file, entry, _extents("--grid", grid), _extents("--block", block), shared, words, axes, save,
-            show, force=force, repeat=repeat, output_format=output_format,
+            show, force=force, repeat=repeat, device=device, output_format=output_format,
             options={"check": check, "counters": counters, "threads": threads, "budget": budget},
         )  # fmt: skip
     except SsmtoolError as error:
@@ -118,9 +127,11 @@ def _run(
     *,
     force: bool,
     repeat: int,
+    device: str,
     output_format: str,
     options: dict[str, Any],
 ) -> int:
+    from ssmtool.cli.run_device import print_device_run, run_on_devices
     from ssmtool.cli.run_save import save_plan
     from ssmtool.cli.run_values import parse_values
     from ssmtool.execute import Module
@@ -135,8 +146,18 @@ def _run(
     values = parse_values(params, names, words) if function else {}
     read = [value.file for value in values.values() if value.file is not None]
     plan = save_plan(save, [*read, *([] if file == "-" else [Path(file)])], force=force)
+    if device != "cpu":
+        if options["check"] == "all" or options["counters"]:
+            raise SsmtoolError("--check all and --counters are the executor's", hint="leave out --device")
+        arguments = {name: value.value for name, value in values.items()}
+        ran = run_on_devices(device, text.module, text.parameters, entry, grid, block, shared, arguments, repeat)
+        shown = _counts(show, ran.buffers)
+        plan.check(ran.buffers)
+        print_device_run(ran, shown, app.quiet, output_format, f"run {file} {entry} --device {device}")
+        _written(plan.write(ran.buffers), app, output_format)
+        return int(ran.outcome.verdict)
     result, times = _launches(module, entry, grid, block, shared, values, _axes(axes), repeat, options)
-    shown = _shown(show, result)
+    shown = _counts(show, result.buffers)
     assert function is not None
     plan.check(result.buffers)
     outcome = Outcome(findings=findings_of(result, _file(text), lambda line: text.place(line)[0]))
@@ -155,10 +176,14 @@ def _run(
         extra["values"] = {name: result.buffers[name].reshape(-1)[:count].tolist() for name, count in shown.items()}
         print_report(outcome, output_format, command=f"run {file} {entry}", extra=_finite(extra))
     # Also after a fault: what the kernel left is what one wants to look at.
-    for path in plan.write(result.buffers):
+    _written(plan.write(result.buffers), app, output_format)
+    return int(outcome.verdict)
+
+
+def _written(paths: Sequence[Path], app: AppContext, output_format: str) -> None:
+    for path in paths:
         if not app.quiet and output_format == "console":
             click.echo(f"wrote {path}", err=True)
-    return int(outcome.verdict)
 
 
 def _launches(
@@ -206,12 +231,12 @@ def _axes(words: Sequence[str]) -> dict[str, Shape]:
     return found
 
 
-def _shown(words: Sequence[str], result: LaunchResult) -> dict[str, int]:
+def _counts(words: Sequence[str], buffers: Mapping[str, Any]) -> dict[str, int]:
     found: dict[str, int] = {}
     for word in words:
         name, colon, count = word.partition(":")
-        if name not in result.buffers:
-            raise SsmtoolError(f"--show {word}: no buffer {name}; there are: {', '.join(result.buffers) or 'none'}")
+        if name not in buffers:
+            raise SsmtoolError(f"--show {word}: no buffer {name}; there are: {', '.join(buffers) or 'none'}")
         if colon and not (count.isdecimal() and len(count) < 10):
             raise SsmtoolError(f"--show {word}: expected NAME:N")
         found[name] = int(count) if colon else _SHOWN

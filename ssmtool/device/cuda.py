@@ -225,12 +225,18 @@ class CudaModule(DeviceModule):
 
     def close(self) -> None:
         """Unload."""
-        handle, self._handle = self._handle, None
-        self._functions.clear()
         self._device.forget(self)
-        if handle is not None and self._device.problem is None:
-            with contextlib.suppress(DeviceError):
-                self._device.run(lambda: self._device.binding.unload(handle), "unloading")
+        if self._handle is None or self._device.problem is not None:
+            return
+
+        def unload() -> None:
+            # PyCUDA unloads where the last reference goes away, and that has to be this thread.
+            self._functions.clear()
+            handle, self._handle = self._handle, None
+            self._device.binding.unload(handle)
+
+        with contextlib.suppress(DeviceError):
+            self._device.run(unload, "unloading")
 
 
 class _Plan:
