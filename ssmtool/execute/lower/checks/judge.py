@@ -197,9 +197,21 @@ def _cell(own: _Lane, index: Value, offset: Value) -> None:
     with b.if_else(writes) as (then, otherwise):
         with then:
             joined = joined_codes(b, writer, me, own.base, own.warp_base, own.tick)
-            b.store(b.select(atomic, b.or_(joined, i32(ATOMIC)), joined), writers)
+            b.store(b.select(atomic, _with_atomic(own, writer, me, joined), joined), writers)
         with otherwise:
             b.store(joined_codes(b, reader, me, own.base, own.warp_base, own.tick), readers)
+
+
+def _with_atomic(own: _Lane, writer: Value, me: Value, joined: Value) -> Value:
+    """The writer's cell after an atomic operation: ATOMIC only where no plain write hides behind it.
+
+    A plain one that a barrier of the warp has ordered stays as it is: other warps still race with it.
+    """
+    b = own.builder
+    plain = b.icmp_unsigned("==", b.and_(writer, i32(ATOMIC)), i32(0))
+    behind = b.and_(b.icmp_unsigned(">=", writer, own.base), plain)
+    ordered = b.and_(same_warp(b, writer, me), b.icmp_unsigned("<", writer, own.warp_base))
+    return b.select(behind, b.select(ordered, writer, joined), b.or_(joined, i32(ATOMIC)))
 
 
 def _same_code(b: Builder, cell: Value, me: Value) -> Value:
