@@ -87,7 +87,8 @@ def _fit(facts: Facts, item: Found) -> Result:
     use = f"export NVCC_PREPEND_FLAGS='-ccbin gcc-{newest}'"
     if not have:
         means = f"{item.info.title} cannot compile: it starts {word} for the host's part"
-        return problem(f"no {word} on PATH", means, f"{install} && {use}")
+        fails = problem if _taken(facts, item) else warning
+        return fails(f"no {word} on PATH", means, f"{install} && {use}")
     chosen = have[0]
     if limits is None:
         return unknown(f"{chosen}; which ones {item.info.title} takes is not known here")
@@ -99,12 +100,20 @@ def _fit(facts: Facts, item: Found) -> Result:
         return warning(
             f"{chosen} is beyond {chosen.kind} {most}, and -allow-unsupported-compiler is set", "on your risk"
         )
+    # An nvcc that no build here would take is no reason to call the machine broken.
+    fails = problem if _taken(facts, item) else warning
     spare = next((each for each in facts.host_compilers if each.kind == "gcc" and each.major <= limits[0]), None)
-    return problem(
+    return fails(
         f"{chosen} is too new for {item.info.title}, which takes {chosen.kind} up to {most} (by {source})",
         f'nvcc stops with "unsupported GNU version! gcc versions later than {limits[0]} are not supported!"',
         f"export NVCC_PREPEND_FLAGS='-ccbin {spare.word}'" if spare else f"{install} && {use}",
     )
+
+
+def _taken(facts: Facts, item: Found) -> bool:
+    """Whether a build takes this nvcc: it is of the pinned release, and the settings do not ask for NVRTC."""
+    kind = "auto" if isinstance(facts.project, SsmtoolError) else facts.project.settings.compiler
+    return item.info is not None and item.info.release == facts.needs.release and kind != "nvrtc"
 
 
 def ptxas(facts: Facts) -> Result:

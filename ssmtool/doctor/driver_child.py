@@ -2,8 +2,9 @@
 
 JSON on stdin: `libraries` (names to try). JSON on stdout: `opened` (the name that opened, or null), `errors` (why each
 other did not), `files` (libcuda files in the process), `version` (cuDriverGetVersion, 0 when not told), `call` and
-`code` (the first that failed, CUresult), `devices`. Nothing of ssmtool is imported, so that a driver which crashes or
-hangs takes only this process with it. Numbers of attributes are those of CUdevice_attribute in cuda.h.
+`code` (the first that failed, CUresult), `devices` (an attribute that the driver does not tell is -1). Nothing of
+ssmtool is imported, so that a driver which crashes or hangs takes only this process with it. Numbers of attributes are
+those of CUdevice_attribute in cuda.h.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _ATTRIBUTES = {
     "domain": 50,
     "multiprocessors": 16,
 }
+_NEEDED = ("major", "minor")
 
 
 def main() -> int:
@@ -81,9 +83,10 @@ def _ask(library: ctypes.CDLL, answer: dict[str, Any]) -> tuple[str, int]:
         library.cuDeviceTotalMem_v2(ctypes.byref(size), device)
         row: dict[str, Any] = {"name": name.value.decode(errors="replace"), "memory": size.value}
         for key, number in _ATTRIBUTES.items():
-            if code := library.cuDeviceGetAttribute(ctypes.byref(value), number, device):
+            code = library.cuDeviceGetAttribute(ctypes.byref(value), number, device)
+            if code and key in _NEEDED:
                 return "cuDeviceGetAttribute", code
-            row[key] = value.value
+            row[key] = -1 if code else value.value
         answer["devices"].append(row)
     return "", 0
 

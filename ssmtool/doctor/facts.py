@@ -333,8 +333,8 @@ def _gpu(index: int, row: dict[str, Any]) -> Gpu:
         memory=int(row["memory"]),
         compute_mode=int(row["compute_mode"]),
         # 0 is said of a card without ECC too; nvidia-smi tells the two apart.
-        ecc=True if row["ecc"] else None,
-        address=f"{row['domain']:04x}:{row['bus']:02x}:{row['slot']:02x}.0",
+        ecc=True if row["ecc"] == 1 else None,
+        address=f"{row['domain']:04x}:{row['bus']:02x}:{row['slot']:02x}.0" if row["bus"] >= 0 else "",
     )
 
 

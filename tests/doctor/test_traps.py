@@ -309,3 +309,19 @@ def test_a_requirement_makes_a_warning_a_problem() -> None:
     assert [check.id for check in report.problems] == ["require/executor", "require/pycuda"]
     assert "cuda.h" in report.problems[1].result.found
     assert "toolkit" in str(report.problems[1].result.mend)
+
+
+def test_an_nvcc_that_no_build_takes_is_only_a_warning() -> None:
+    data = load("laptop")
+    data["compilers"].append(["nvcc", "11.8.89", "/usr/local/cuda-11.8/bin/nvcc", "PATH", None])
+    report = examine(Path("/project"), (), Recorded(data))
+    check = next(check for check in report.checks if check.id == "build/host-compiler")
+    assert (check.verdict, report.exit_code) == (WARNING, 0)
+    assert "gcc 13 (gcc) is too new for nvcc 11.8.89, which takes gcc up to 11" in check.result.found
+
+
+def test_settings_that_ask_for_nvrtc_do_not_need_the_host_compiler() -> None:
+    data = load("k80")
+    _gcc_too_new(data)
+    data["settings"] = {"compiler": "nvrtc"}
+    assert examine(Path("/project"), (), Recorded(data)).exit_code == 0
