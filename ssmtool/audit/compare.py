@@ -42,7 +42,7 @@ def read_old(old: str, inputs: Sequence[str], repository: Path, default: str | N
     Raises SsmtoolError when git does not know the revision or the file in it.
     """
     if not old.startswith(_GIT):
-        if not os.path.lexists(old) and "/" not in old and not Path(old).suffix:
+        if old and not os.path.lexists(old) and "/" not in old and not Path(old).suffix:
             raise SsmtoolError("no such file", path=old, hint=f"for a git revision: --compare {_GIT}{old}")
         return read_input(old)
     if len(inputs) > 1 or inputs == ("-",):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,8 @@ from ssmtool.ptx.embedded import EmbeddedPtx, extract
 
 _C_SUFFIXES = frozenset((".h", ".hpp", ".hh", ".hxx", ".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".inc"))
 _TEXT_SUFFIXES = frozenset((".ptx", *_C_SUFFIXES))
+# A C file with PTX in it, be it cut off. Code and comments that only speak of `.entry` hold none. Blanks may be \t.
+_MAY_HOLD_PTX = re.compile(rb'\.version(?:[ \t]|\\t)+\d+\.\d|"[^"\n]*\.entry(?:[ \t]|\\t)+[\w$%]+[ \t]*\(')
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ def read_inputs(paths: Sequence[str], show: Callable[[Path], str] = str) -> list
 
 
 def read_input(path: str, show: Callable[[Path], str] = str) -> list[Input]:
-    """The modules of a file, of a folder's files, or (`-`) of standard input.
+    """The modules of a file, of a folder's files (hidden folders left out), or (`-`) of standard input.
 
     Raises PtxSyntaxError or ProductError for text that is not PTX or holds no kernel, SsmtoolError for what cannot be
     read. In a folder, C files without PTX are passed over; a folder without any kernel is an error.
@@ -81,9 +84,12 @@ def read_input(path: str, show: Callable[[Path], str] = str) -> list[Input]:
         return read_data(read_bytes(place), show(place))
     found: list[Input] = []
     for file in sorted(place.rglob("*")):
+        # Folders such as .git and .venv hold other people's files.
+        if any(part.startswith(".") for part in file.relative_to(place).parts[:-1]):
+            continue
         if file.suffix.lower() in _TEXT_SUFFIXES and file.is_file():
             data = read_bytes(file)
-            if file.suffix.lower() == ".ptx" or (b".entry" in data and b".version" in data):
+            if file.suffix.lower() == ".ptx" or _MAY_HOLD_PTX.search(data):
                 found += read_data(data, show(file))
     if not found:
         raise ProductError("no file of this folder holds a PTX kernel", path=show(place))

@@ -10,6 +10,7 @@ from ssmtool.audit.inputs import Input
 from ssmtool.audit.result import AuditResult
 from ssmtool.findings import Finding, Severity, Skip
 from ssmtool.project import Project
+from ssmtool.toolchain.model import ToolchainError
 from ssmtool.toolchain.ptxas_report import Resources
 
 
@@ -57,7 +58,11 @@ def _measure(inputs: Sequence[Input]) -> tuple[dict[tuple[str, str], Resources],
     title: str | None = None
     skips: list[Skip] = []
     for each in inputs:
-        report = measure(each.module.text, each.module.target, name=each.name)
+        try:
+            report = measure(each.module.text, each.module.target, name=each.name)
+        except ToolchainError as error:
+            error.path = each.path  # the message says which ptxas; which of many texts it was is what has to be found
+            raise
         if isinstance(report, Skip):
             if report not in skips:
                 skips.append(report)

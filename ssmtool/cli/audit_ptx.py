@@ -105,6 +105,13 @@ def command(
         )
     if (kernel is None) != (graph is None):
         raise SsmtoolError("--graph and --kernel go together", hint="--graph FILE.svg --kernel KERNEL")
+    _one_answer(
+        {
+            "--explain": explain is not None, "--graph": graph is not None, "--cost": cost, "--resources": resources,
+            "--compare": compare is not None, "--update-baseline": update_baseline,
+            f"--format {output_format}": output_format != "console",
+        }
+    )  # fmt: skip
     project = _project(app, needed=not inputs)
     show = project.show if project else str
     texts = read_inputs(inputs, show) if inputs or project is None else read_input(str(project.header_path), show)
@@ -120,6 +127,13 @@ def command(
         app, project, texts, assumptions, launches, inputs,
         cost=cost, resources=resources, compare=compare, update_baseline=update_baseline, output_format=output_format,
     )  # fmt: skip
+
+
+def _one_answer(given: dict[str, bool]) -> None:
+    """Raise SsmtoolError when --explain or --graph, which print or draw one kernel, stand beside another question."""
+    asked = [option for option, is_given in given.items() if is_given]
+    if len(asked) > 1 and asked[0] in ("--explain", "--graph"):
+        raise SsmtoolError(f"{asked[0]} is about one kernel alone; it does not go with {', '.join(asked[1:])}")
 
 
 def _project(app: AppContext, *, needed: bool) -> Project | None:
@@ -300,11 +314,13 @@ def _explain(texts: Sequence[Input], kernel: str, assumptions: Sequence[Assumpti
 
 def _graph(app: AppContext, texts: Sequence[Input], graph: Path, kernel: str, assumptions: Sequence[Assumption]) -> int:
     from ssmtool.audit.kernels import analysis_of
-    from ssmtool.files import write_atomic
+    from ssmtool.files import read_bytes, write_atomic
     from ssmtool.report.graph import render_graph
 
     text, function = _entry(texts, kernel)
     analysis = analysis_of(text, function, [replace(each, optional=True) for each in assumptions])
+    if graph.exists() and b"<svg" not in read_bytes(graph)[:1000]:
+        raise SsmtoolError("is there and is no SVG; it is left as it is", path=graph, hint="give --graph another file")
     write_atomic(graph, render_graph(analysis).encode())
     if not app.quiet:
         print(f"wrote {graph}: {plural(len(analysis.flow.blocks), 'block')}", file=sys.stderr)
