@@ -14,14 +14,19 @@ _NVIDIA = "0x10de"
 # 0x0300: VGA controller, 0x0302: 3D controller; other functions of a card are its sound and USB
 _DISPLAY = "0x03"
 # NVRM version: NVIDIA UNIX x86_64 Kernel Module  470.256.02  Thu May  2 14:37:44 UTC 2024
-_MODULE = re.compile(r"Kernel Module\s+(?:for \S+\s+)?(\d+)\.[\d.]+")
+_MODULE = re.compile(r"Kernel Module\s+(?:for \S+\s+)?((\d+)\.[\d.]+)")
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What Linux says: branch of the loaded kernel module, PCI device ids of NVIDIA cards, libcuda files in use."""
+    """What Linux says.
+
+    `branch` (470) and `version` (`470.256.02`) of the loaded kernel module, PCI device ids of NVIDIA cards, and the
+    libcuda files in use or found first.
+    """
 
     branch: int | None = None
+    version: str | None = None
     cards: tuple[int, ...] = ()
     libraries: tuple[str, ...] = field(default=())
 
@@ -38,9 +43,9 @@ class Machine:
 
 def machine(root: Path = Path("/"), search: str | None = None) -> Machine:
     """Look at the system below `root`; `search` stands for LD_LIBRARY_PATH."""
-    branch, libraries = None, []
+    branch, version, libraries = None, None, []
     if match := _MODULE.search(_read(root / "proc/driver/nvidia/version")):
-        branch = int(match[1])
+        branch, version = int(match[2]), match[1]
     devices = root / "sys/bus/pci/devices"
     cards = [
         int(_read(device / "device").strip() or "0", 16)
@@ -53,7 +58,7 @@ def machine(root: Path = Path("/"), search: str | None = None) -> Machine:
     for folder in filter(None, (os.environ.get("LD_LIBRARY_PATH", "") if search is None else search).split(":")):
         found = Path(folder) / "libcuda.so.1"
         libraries += [str(found)] if found.exists() else []
-    return Machine(branch, tuple(cards), tuple(libraries))
+    return Machine(branch, version, tuple(cards), tuple(libraries))
 
 
 def _read(path: Path) -> str:

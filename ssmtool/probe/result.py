@@ -45,6 +45,7 @@ class Result:
     digest of the others' results. `failed` are forms that the executor's arithmetic has and the device does not run,
     with its words: they count as different.
 
+    `driver` is its CUDA release, `driver_version` the kernel module's (`470.256.02`).
     `problem` is why the probe ended early, if it did.
     """
 
@@ -52,6 +53,7 @@ class Result:
     model: str
     target: str
     driver: str | None
+    driver_version: str | None
     binding: str
     date: str
     quick: bool
@@ -90,7 +92,19 @@ class Result:
         digests: dict[str, dict[str, str]] = {}
         for each in self.forms:
             digests.setdefault(each.trial, {})[each.name] = each.digest
-        head = ("device", "model", "target", "driver", "binding", "date", "quick", "ssmtool", "evidence", "seconds")
+        head = (
+            "device",
+            "model",
+            "target",
+            "driver",
+            "driver_version",
+            "binding",
+            "date",
+            "quick",
+            "ssmtool",
+            "evidence",
+            "seconds",
+        )
         return {
             "format": FORMAT,
             **{key: getattr(self, key) for key in head},

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ssmtool import __version__
 from ssmtool.device.causes import classify
+from ssmtool.device.diagnose import machine
 from ssmtool.device.drivers import dotted
 from ssmtool.device.errors import DeviceError, LoadError
 from ssmtool.device.interface import Device, DeviceModule
@@ -224,6 +225,7 @@ def _result(device: Device, quick: bool) -> Result:
         model=properties.model,
         target=properties.target,
         driver=dotted(properties.driver) if properties.driver else None,
+        driver_version=machine().version if device.real else None,
         binding=properties.binding,
         date=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         quick=quick,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from pathlib import Path
 from typing import Any
 
@@ -63,12 +62,16 @@ class FakeDriver:
         self._library.fake_room.restype = ctypes.c_uint64
         self._callback = CALLBACK(self._launch)
         self._library.fake_on_launch(self._callback)
+        self._before = self._count()
 
-    def left(self) -> tuple[int, int, int]:
-        """Contexts, modules and allocations that were not given back."""
+    def left(self) -> tuple[int, ...]:
+        """Contexts, modules and allocations that were not given back since; a lost card's never are."""
+        return tuple(now - before for now, before in zip(self._count(), self._before, strict=True))
+
+    def _count(self) -> tuple[int, ...]:
         words = (ctypes.c_int * 3)()
         self._library.fake_left(words)
-        return words[0], words[1], words[2]
+        return tuple(words)
 
     def _launch(self, text: bytes, name: bytes, sizes: Any, arguments: Any) -> int:
         """One launch: 0, or the error that the card would give for a fault."""
@@ -100,8 +103,3 @@ class FakeDriver:
             after = ctypes.cast(buffers[0].ctypes.data + buffers[0].nbytes, ctypes.POINTER(ctypes.c_uint8))
             after[self.outside] ^= 1
         return self.answers.pop(0) if self.answers else 0
-
-
-def use(path: Path) -> None:
-    """Let this process find the fake as the driver (for child processes: before `cuda.bindings` is imported)."""
-    os.environ["FAKE_CUDA_SELF"] = str(path)

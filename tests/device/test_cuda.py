@@ -10,6 +10,8 @@ from ssmtool.device import DeviceError, LoadError, OutsideWriteError, open_devic
 from ssmtool.device.errors import RefusedPtxError
 from ssmtool.execute import ArgumentError, LaunchError
 
+pytestmark = pytest.mark.usefixtures("fake")
+
 
 def vectors(size: int = 1000) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros(size, np.float32), np.arange(size, dtype=np.float32)
@@ -28,7 +30,7 @@ def test_a_launch_changes_the_caller_s_arrays_and_leaves_nothing_behind(fake: Fa
     assert fake.left() == (0, 0, 0)
 
 
-def test_overlapping_arrays_are_one_allocation_as_on_the_executor(fake: FakeDriver) -> None:
+def test_overlapping_arrays_are_one_allocation_as_on_the_executor() -> None:
     both = np.arange(64, dtype=np.float32)
     with open_devices("ctypes:0") as (card,):
         card.load(SCALE).launch("scale", 1, 32, [both[:32], both, 2.0, 32])
@@ -36,7 +38,7 @@ def test_overlapping_arrays_are_one_allocation_as_on_the_executor(fake: FakeDriv
     assert np.array_equal(both[32:], np.arange(32, 64, dtype=np.float32))
 
 
-def test_times_start_from_the_same_buffers_and_leave_the_caller_s_alone(fake: FakeDriver) -> None:
+def test_times_start_from_the_same_buffers_and_leave_the_caller_s_alone() -> None:
     x = np.ones(32, np.float32)
     with open_devices("ctypes:0") as (card,):
         assert card.load(SCALE).time("scale", 1, 32, [x, x, 2.0, 32], repeat=3, warmup=1) == (0.0005,) * 3
@@ -64,7 +66,7 @@ def test_a_store_into_a_read_only_array_is_seen_afterwards(fake: FakeDriver) -> 
     assert x[0] == 0
 
 
-def test_arguments_and_shapes_are_refused_by_the_executor_s_rules(fake: FakeDriver) -> None:
+def test_arguments_and_shapes_are_refused_by_the_executor_s_rules() -> None:
     y, x = vectors(32)
     with open_devices("ctypes:0") as (card,):
         module = card.load(SCALE)
@@ -79,7 +81,7 @@ def test_arguments_and_shapes_are_refused_by_the_executor_s_rules(fake: FakeDriv
         assert card.problem is None
 
 
-def test_a_null_pointer_and_an_empty_buffer_go_through(fake: FakeDriver) -> None:
+def test_a_null_pointer_and_an_empty_buffer_go_through() -> None:
     with open_devices("ctypes:0") as (card,):
         card.load(SCALE).launch("scale", 1, 32, [None, np.zeros(0, np.float32), 2.0, 0])
 
@@ -101,7 +103,7 @@ def test_out_of_memory_fails_one_launch_and_the_card_goes_on(fake: FakeDriver, m
                                              (214, "uncorrectable ECC"), (999, "lost its card"), (702, "timed out"),
                                              (777, "error 777")])  # fmt: skip
 def test_a_lost_card_is_out_of_use_and_the_other_die_goes_on(
-    fake: FakeDriver, monkeypatch: pytest.MonkeyPatch, code: int, words: str
+    monkeypatch: pytest.MonkeyPatch, code: int, words: str
 ) -> None:
     y, x = vectors(32)
     with open_devices("ctypes") as (first, second):
@@ -115,7 +117,7 @@ def test_a_lost_card_is_out_of_use_and_the_other_die_goes_on(
         assert y[31] == 62
 
 
-def test_a_card_that_does_not_answer_is_given_up(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_card_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     y, x = vectors(32)
     with open_devices("ctypes") as (first, second):
         modules = [first.load(SCALE), second.load(SCALE)]
@@ -125,9 +127,7 @@ def test_a_card_that_does_not_answer_is_given_up(fake: FakeDriver, monkeypatch: 
         modules[1].launch("scale", 1, 32, [y, x, 2.0, 32])
 
 
-def test_newer_ptx_is_refused_before_loading_and_error_222_is_explained(
-    fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_newer_ptx_is_refused_before_loading_and_error_222_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_CUDA_FAIL", "cuModuleLoadDataEx=1")  # never reached
     with open_devices("ctypes:0") as (card,), pytest.raises(LoadError) as caught:
         card.load(SCALE.replace("7.4", "7.8"))
@@ -135,9 +135,7 @@ def test_newer_ptx_is_refused_before_loading_and_error_222_is_explained(
     assert caught.value.hint == 'set max_ptx_isa = "7.4" in [tool.ssmtool] and run: ssmtool build'
 
 
-def test_error_222_of_a_driver_that_no_table_knows_is_explained_too(
-    fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_error_222_of_a_driver_that_no_table_knows_is_explained_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_CUDA_VERSION", "99000")
     monkeypatch.setenv("FAKE_CUDA_CAPABILITY", "90")
     monkeypatch.setenv("FAKE_CUDA_FAIL", "cuModuleLoadDataEx=222")
@@ -150,16 +148,14 @@ def test_error_222_of_a_driver_that_no_table_knows_is_explained_too(
     ("sm_90a", "100", "code for it runs on no other card"),
 ])  # fmt: skip
 def test_ptx_for_another_card_is_refused_before_loading(
-    fake: FakeDriver, monkeypatch: pytest.MonkeyPatch, target: str, capability: str, words: str
+    monkeypatch: pytest.MonkeyPatch, target: str, capability: str, words: str
 ) -> None:
     monkeypatch.setenv("FAKE_CUDA_CAPABILITY", capability)
     with open_devices("ctypes:0") as (card,), pytest.raises(LoadError, match=words):
         card.load(SCALE.replace("sm_37", target))
 
 
-def test_ptx_that_the_driver_finds_wrong_is_the_product_s_fault_with_its_words(
-    fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ptx_that_the_driver_finds_wrong_is_the_product_s_fault_with_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_CUDA_FAIL", "cuModuleLoadDataEx=218")
     monkeypatch.setenv("FAKE_CUDA_LOG", "ptxas application ptx input, line 9; error : Unknown modifier '.x'")
     with open_devices("ctypes:0") as (card,), pytest.raises(RefusedPtxError, match=r"Unknown modifier '\.x'") as caught:
