@@ -22,7 +22,7 @@ from ssmtool.verify.agreement import compare_ends
 from ssmtool.verify.casework import run_case
 from ssmtool.verify.contract import SPECIAL_ENTRIES, SPECIAL_SIZE, Dims, block_of
 from ssmtool.verify.diagnosis import Purse
-from ssmtool.verify.loaded import Check, Loaded, Text
+from ssmtool.verify.loaded import Check, Loaded, Text, named
 from ssmtool.verify.plan import ALL_WORK, CPU_BYTES, capped_check, case_work, run_check, too_large
 from ssmtool.verify.relating import run_relation
 from ssmtool.verify.relations import Relation, all_relations
@@ -79,10 +79,10 @@ def run(
     devices = [device] if isinstance(device, Device) else list(device)
     if not devices:
         raise SsmtoolError("no device to verify on")
-    texts = _texts(ptx_text)
+    work = sorted(cases, key=case_work)
+    texts = [named(text, work) for text in _texts(ptx_text)]
     outcome = Outcome(tuple(str(each) for each in devices))
     started = time.perf_counter()
-    work = sorted(cases, key=case_work)
     related = applicable(texts, chosen) if relations else []
     outcome.skips += _not_applicable(texts, chosen) if relations else []
     tell = listener or _silent

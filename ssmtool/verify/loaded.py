@@ -41,6 +41,21 @@ class Text:
     parameters: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
+def named(text: Text, cases: Sequence[GoldenCase]) -> Text:
+    """The text with the parameters' names that cases give, where it has none itself: messages then speak of `y`."""
+    names: dict[str, Sequence[str]] = {}
+    for case in cases:
+        for run in case.meta.runs:
+            for launch in run.launches:
+                names.setdefault(launch.entry, tuple(argument.name for argument in launch.args))
+    fitting = {
+        entry.name: names[entry.name]
+        for entry in text.module.entries
+        if len(names.get(entry.name, ())) == len(entry.params) and len(set(names[entry.name])) == len(entry.params)
+    }
+    return Text(text.module, {**fitting, **text.parameters})
+
+
 @dataclass
 class Ran:
     """What the launches of a run left. `evidence` has the doubts about a buffer's bits, by the executor alone."""
