@@ -20,7 +20,6 @@ from ssmtool.ptx.opcode import TYPE_BITS
 from ssmtool.ptx.operands import Address, Register, Symbol
 
 WARP = 32
-_FULL = (1 << WARP) - 1
 # Instructions one warp may issue before the walk is given up.
 _LIMIT = 3_000_000
 # Where a pointer parameter that nothing is assumed of points to: parameter i owns the addresses that start with i + 1.

@@ -114,7 +114,14 @@ def command(
     )  # fmt: skip
     project = _project(app, needed=not inputs)
     show = project.show if project else str
-    texts = read_inputs(inputs, show) if inputs or project is None else read_input(str(project.header_path), show)
+    if inputs or project is None:
+        texts = read_inputs(inputs, show)
+    else:
+        try:
+            texts = read_input(str(project.header_path), show)
+        except SsmtoolError as error:
+            error.hint = error.hint or "ssmtool build"
+            raise
     assumptions = [*_from_settings(project, optional=bool(inputs)), *map(parse_assumption, assume)]
     launches = _launches(project, launch, optional=bool(inputs))
     # Read here, so that a launch that fits no kernel is an error whatever else is asked for.

@@ -82,3 +82,10 @@ def test_a_loader_that_only_speaks_of_ptx_is_passed_over_in_a_folder(product: Pa
     hidden.mkdir()
     (hidden / "others.ptx").write_text(SMALL)
     assert "15 kernels;" in run(product, "audit-ptx", str(product)).out
+
+
+def test_a_header_that_was_never_made_is_mended_by_a_build(product: Path, run: Run) -> None:
+    (product / "generated/fc_cuda_ptx.h").unlink()
+    ran = run(product, "audit-ptx")
+    assert ran.code == 2
+    assert "mend it: ssmtool build" in ran.err
