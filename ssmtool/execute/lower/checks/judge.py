@@ -265,21 +265,25 @@ def _conflict(own: _Lane, cell: Value, me: Value, offset: Value, wrote: bool) ->
 
 
 def _same_values(own: _Lane) -> Value:
-    """i1: another lane of this warp writes the same place in this instruction, and all that do write one value."""
+    """i1: the mark met may be of this instruction's own lanes, and all of the warp that write there write one value.
+
+    Marked already are lower lanes, and lanes that are not looked at: there is none of either when the mark is older.
+    """
     b = own.builder
     several, unlike = own.several, own.unlike
     b.store(ir.Constant(I1, 0), several)
     b.store(ir.Constant(I1, 0), unlike)
+
+    def among(lanes: Value, lane: Value) -> Value:
+        return b.icmp_unsigned("!=", b.and_(lanes, bit(b, lane, lanes.type)), ir.Constant(lanes.type, 0))
+
     with b.if_then(own.has(WRITES)), lane_loop(b, own.lanes, own.everyone) as lane:
         near = b.icmp_unsigned("==", b.lshr(lane, i64(5)), b.lshr(own.lane, i64(5)))
         there = b.icmp_unsigned("==", b.load(b.gep(own.addresses, [lane])), own.address)
         with b.if_then(b.and_(near, there)):
-            mine = b.icmp_unsigned("==", lane, own.lane)
-            b.store(b.or_(b.load(several), b.not_(mine)), several)
-            differs = b.icmp_unsigned(
-                "!=", b.and_(own.differs, bit(b, lane, own.differs.type)), ir.Constant(own.differs.type, 0)
-            )
-            b.store(b.or_(b.load(unlike), differs), unlike)
+            marked = b.or_(b.icmp_unsigned("<", lane, own.lane), b.not_(among(own.todo, lane)))
+            b.store(b.or_(b.load(several), marked), several)
+            b.store(b.or_(b.load(unlike), among(own.differs, lane)), unlike)
     return b.and_(b.load(several), b.not_(b.load(unlike)))
 
 

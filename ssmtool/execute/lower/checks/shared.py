@@ -276,13 +276,24 @@ def _scattered(gang: Gang, access: _Access) -> None:
     reader = masked.gather(b, readers, kind, mask, 4)
     bad = b.and_(_unclean(b, writer, me, base, first if access.reads else None), mask)
     others = b.and_(_unclean(b, reader, me, base, None), mask)
-    if access.writes:
-        bad = b.or_(bad, others)
-    clean = b.and_(mask, b.not_(b.or_(bad, others)))
-    places = writers if access.writes else readers
+    if not access.writes:
+        _mark_scattered(gang, access, readers, me, bad, others)
+        return
+    bad = b.or_(bad, others)
+    with b.if_else(any_lane(b, bad), likely=False) as (then, otherwise):
+        with then:
+            _look(gang, access)
+        with otherwise:
+            _mark_scattered(gang, access, writers, me, bad, bad)
+
+
+def _mark_scattered(gang: Gang, access: _Access, places: Value, me: Value, bad: Value, others: Value) -> None:
+    """Mark the lanes that are neither `bad` nor `others` at once, then look at those."""
+    b = gang.builder
+    clean = b.and_(access.mask, b.not_(b.or_(bad, others)))
     masked.scatter(b, me, places, clean, 4)
     # Where several lanes meet, one mark stays: the others are judged beside it.
-    stayed = masked.gather(b, places, kind, clean, 4)
+    stayed = masked.gather(b, places, me.type, clean, 4)
     met = b.and_(clean, b.icmp_unsigned("!=", stayed, me))
     left = b.or_(b.or_(bad, others), met)
     with gang.rarely(any_lane(b, left)):
