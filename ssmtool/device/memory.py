@@ -23,7 +23,7 @@ _PATTERN = 0x7FC0CAFE
 
 @dataclass
 class _Group:
-    """Buffers that overlap: `host` is all their bytes, at `address` on the card."""
+    """Buffers that overlap: `host` is all their bytes (of one buffer the array's own), at `address` on the card."""
 
     buffers: list[Buffer]
     host: NDArray[np.uint8]
@@ -78,20 +78,9 @@ class CardMemory:
         """
         wrong: list[str] = []
         for group in self._groups:
-            room = np.empty(group.host.nbytes + 2 * GUARD, np.uint8)
-            self._binding.copy_out(room, group.address - GUARD)
-            inside = room[GUARD:-GUARD]
-            for buffer in group.buffers:
-                start = buffer.base - group.base
-                part = inside[start : start + buffer.array.nbytes]
-                if not buffer.read_only:
-                    buffer.array.reshape(-1).view(np.uint8)[...] = part
-                elif all(each.read_only for each in group.buffers) and not np.array_equal(
-                    part, group.host[start : start + buffer.array.nbytes]
-                ):
-                    wrong.append(f"{buffer.name}, which is read-only, was written")
-            before = np.flatnonzero(room[:GUARD] != self._guard)
-            after = np.flatnonzero(room[-GUARD:] != self._guard)
+            self._fetch(group, wrong)
+            before = self._changed(group.address - GUARD)
+            after = self._changed(group.address + group.host.nbytes)
             last = max(group.buffers, key=lambda each: each.end)
             if before.size:
                 wrong.append(f"{_element(group.buffers[0], int(before[-1]) - GUARD)}, before its start, was written")
@@ -102,6 +91,29 @@ class CardMemory:
                 f"{entry} stored outside its buffers: {'; '.join(wrong)}",
                 hint="run it with `ssmtool run ... --check all`, which names the access",
             )
+
+    def _fetch(self, group: _Group, wrong: list[str]) -> None:
+        """Bring back one allocation, without a second copy where it is one array: that may be most of the memory."""
+        only = group.buffers[0]
+        if len(group.buffers) == 1 and not only.read_only:
+            self._binding.copy_out(group.host, group.address)
+            return
+        inside = np.empty(group.host.nbytes, np.uint8)
+        self._binding.copy_out(inside, group.address)
+        fixed = all(each.read_only for each in group.buffers)
+        for buffer in group.buffers:
+            start = buffer.base - group.base
+            part = inside[start : start + buffer.array.nbytes]
+            if not buffer.read_only:
+                buffer.array.reshape(-1).view(np.uint8)[...] = part
+            elif fixed and not np.array_equal(part, group.host[start : start + buffer.array.nbytes]):
+                wrong.append(f"{buffer.name}, which is read-only, was written")
+
+    def _changed(self, address: int) -> NDArray[np.intp]:
+        """Which bytes of the guard at an address are not as they were."""
+        found = np.empty(GUARD, np.uint8)
+        self._binding.copy_out(found, address)
+        return np.flatnonzero(found != self._guard)
 
     def free(self) -> None:
         """Give all of it back. A second call does nothing."""
@@ -128,7 +140,9 @@ def _overlapping(buffers: Sequence[Buffer]) -> list[list[Buffer]]:
 
 
 def _bytes_of(members: Sequence[Buffer], base: int, end: int) -> NDArray[np.uint8]:
-    """The members' bytes, as they are now."""
+    """The members' bytes, as they are now: the array itself where it is one."""
+    if len(members) == 1:
+        return members[0].array.reshape(-1).view(np.uint8)
     host = np.empty(end - base, np.uint8)
     for buffer in members:
         start = buffer.base - base
