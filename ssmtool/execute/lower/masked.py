@@ -7,7 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from ssmtool.execute.lower.values import Type
-from ssmtool.execute.numerics.lanes import F32, F64, I32, Builder, Value
+from ssmtool.execute.numerics.lanes import F32, F64, I32, Builder, Value, undefined
 
 
 def _mangled(kind: Type) -> str:
@@ -26,7 +26,7 @@ def load(b: Builder, address: Value, kind: Type, mask: Value, align: int) -> Val
         b.module, f"llvm.masked.load.{_mangled(kind)}.p0", kind, [kind.as_pointer(), I32, mask.type, kind]
     )
     place = b.inttoptr(address, kind.as_pointer())
-    return b.call(function, [place, ir.Constant(I32, align), mask, ir.Constant(kind, ir.Undefined)])
+    return b.call(function, [place, ir.Constant(I32, align), mask, undefined(kind)])
 
 
 def store(b: Builder, value: Value, address: Value, mask: Value, align: int) -> None:
@@ -54,7 +54,7 @@ def gather(b: Builder, addresses: Value, kind: Type, mask: Value, align: int) ->
         kind,
         [pointers.type, I32, mask.type, kind],
     )
-    return b.call(function, [pointers, ir.Constant(I32, align), mask, ir.Constant(kind, ir.Undefined)])
+    return b.call(function, [pointers, ir.Constant(I32, align), mask, undefined(kind)])
 
 
 def scatter(b: Builder, value: Value, addresses: Value, mask: Value, align: int) -> None:

@@ -16,7 +16,7 @@ from ssmtool.execute.lower.access import Target, all_inside, lane_check, local_b
 from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.runtime import Region
 from ssmtool.execute.lower.values import Lanes, Type, any_lane, i64, lane_type, mask_bits, pointer, zeros
-from ssmtool.execute.numerics.lanes import I32, Splat, Value
+from ssmtool.execute.numerics.lanes import I32, Splat, Value, undefined
 from ssmtool.execute.program.flatten import Op, Place, refuse
 from ssmtool.ptx.opcode import TYPE_BITS
 from ssmtool.ptx.operands import Address, Operand, Vector
@@ -227,7 +227,7 @@ def _interleave(gang: Gang, count: int) -> Value:
 
 
 def _wide_mask(gang: Gang, mask: Value, count: int) -> Value:
-    return gang.builder.shuffle_vector(mask, ir.Constant(mask.type, ir.Undefined), _interleave(gang, count))
+    return gang.builder.shuffle_vector(mask, undefined(mask.type), _interleave(gang, count))
 
 
 def _consecutive(gang: Gang, target: Target, kind: str, size: int, count: int, mask: Value) -> list[Value]:
@@ -241,7 +241,7 @@ def _consecutive(gang: Gang, target: Target, kind: str, size: int, count: int, m
     for number in range(count):
         picks = [ir.Constant(I32, each * count + number) for each in range(gang.lanes)]
         pattern = ir.Constant(ir.VectorType(I32, gang.lanes), picks)
-        values.append(b.shuffle_vector(loaded, ir.Constant(wide, ir.Undefined), pattern))
+        values.append(b.shuffle_vector(loaded, undefined(wide), pattern))
     return values
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ssmtool.execute.numerics.lanes import F32, F64, I32, I64, Builder, Splat, Value, constant, width
+from ssmtool.execute.numerics.lanes import F32, F64, I32, I64, Builder, Splat, Value, constant, undefined, width
 from ssmtool.execute.program.shapes import Stride
 
 Type = Any
@@ -49,9 +49,9 @@ def splat(b: Builder, value: Value, lanes: int) -> Value:
     target = ir.VectorType(value.type, lanes)
     if type(value) is ir.Constant:
         return Splat(target, value)
-    one = b.insert_element(ir.Constant(target, ir.Undefined), value, ir.Constant(I32, 0))
+    one = b.insert_element(undefined(target), value, ir.Constant(I32, 0))
     mask = Splat(ir.VectorType(I32, lanes), ir.Constant(I32, 0))
-    return b.shuffle_vector(one, ir.Constant(target, ir.Undefined), mask)
+    return b.shuffle_vector(one, undefined(target), mask)
 
 
 def pointer(b: Builder, address: Value, to: Type) -> Value:

@@ -11,7 +11,7 @@ from llvmlite import ir
 from ssmtool.execute.lower import checks, masked
 from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.values import Lanes, any_lane, i64, mask_bits, splat
-from ssmtool.execute.numerics.lanes import I32, I64, Splat, Value
+from ssmtool.execute.numerics.lanes import I32, I64, Splat, Value, undefined
 from ssmtool.execute.program.flatten import Op, refuse
 from ssmtool.ptx.operands import Operand, Pair, Sink
 
@@ -65,7 +65,7 @@ def _constant(
     if broadcast:
         shuffled = Lanes(b.extract_element(vector, ir.Constant(I32, sources[0][0])))
     else:
-        shuffled = Lanes(b.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), numbers), None)
+        shuffled = Lanes(b.shuffle_vector(vector, undefined(vector.type), numbers), None)
     flags = ir.Constant(gang.mask_type, [ir.Constant(ir.IntType(1), int(inside)) for _, inside in sources])
     gang.write(op, result, shuffled, "b32")
     gang.write(op, predicate, Lanes(ir.Constant(ir.IntType(1), 1)) if broadcast else Lanes(flags, None), "pred")

@@ -46,6 +46,11 @@ class Splat(ir.Constant):  # type: ignore[misc]
         return f"splat ({self._lane})"
 
 
+def undefined(vector: Any) -> Value:
+    """A vector of which nothing is asked, in few words."""
+    return Splat(vector, ir.Constant(vector.element, ir.Undefined))
+
+
 def constant(target: Any, lane: Any) -> Value:
     """The scalar constant `lane` as `target`: itself, or in every lane of a vector type."""
     return Splat(target, lane) if isinstance(target, ir.VectorType) else lane

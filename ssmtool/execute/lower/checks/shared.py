@@ -23,7 +23,7 @@ from ssmtool.execute.lower.checks.judge import ATOMICALLY, READS, WRITES, joined
 from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.runtime import Region
 from ssmtool.execute.lower.values import Lanes, any_lane, as_type, i64, mask_bits, pointer, splat, word
-from ssmtool.execute.numerics.lanes import I1, I32, I64, Builder, Splat, Value
+from ssmtool.execute.numerics.lanes import I1, I32, I64, Builder, Splat, Value, undefined
 from ssmtool.execute.program.flatten import Op
 
 _ALIGNED = 16
@@ -166,7 +166,7 @@ def _part(gang: Gang, mask: Value, start: int, count: int) -> Value:
     if count == gang.lanes:
         return mask
     numbers = ir.Constant(ir.VectorType(I32, count), [ir.Constant(I32, start + each) for each in range(count)])
-    return gang.builder.shuffle_vector(mask, ir.Constant(mask.type, ir.Undefined), numbers)
+    return gang.builder.shuffle_vector(mask, undefined(mask.type), numbers)
 
 
 def _group(gang: Gang, access: _Access, index: Value, mask: Value, start: int, unclean: Value) -> None:
