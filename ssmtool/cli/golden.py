@@ -250,10 +250,10 @@ def _paths(app: AppContext, files: tuple[str, ...], folder: Path | None) -> tupl
     from ssmtool.golden.make import files_in, path_of
 
     if not files:
-        place = _folder(app, folder)
-        return files_in(place), place
+        whole = _folder(app, folder)
+        return files_in(whole), whole
     paths: list[Path] = []
-    place = None
+    place: Path | None = None
     for name in files:
         path = Path(name)
         if not path.exists() and not name.endswith(".npz"):

@@ -95,7 +95,7 @@ def test_formats_are_those_of_the_reports() -> None:
     assert ("console", *formats.FORMATS) == FORMATS
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "toolchain"])
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("toolchain", "golden")])
 def test_quiet_and_project_are_understood_after_the_command_too(name: str) -> None:
     shown = CliRunner().invoke(main, [name, "--help"]).output
     assert "-q, --quiet" in shown

@@ -98,6 +98,7 @@ def _judged(name: str, oracle: str) -> tuple[int, float]:
     [
         ("python", "sigmoid", 9),
         ("python", "decay-gate", 9),
+        ("python", "convolution/t", 6),
         ("python", "qknorm", 8),
         ("python", "gated-norm/s", 5),
         ("torch", "convolution/", 10),

@@ -269,3 +269,18 @@ def test_what_cannot_be_read_is_an_error_too(tmp_path: Path) -> None:
     for path in (tmp_path / "none.npz", tmp_path):
         with pytest.raises(SsmtoolError):
             read_case(path)
+
+
+def test_the_page_has_the_tolerances_and_only_cases_that_exist() -> None:
+    from ssmtool.golden.policies import POLICIES
+
+    for name, policy in POLICIES.items():
+        (row,) = re.findall(rf"^\| `{name}` \| (.*) \| .* \|$", DOCS.partition("Limits:")[0], re.MULTILINE)
+        limits = [float(cell) for cell in row.split(" | ") if cell.strip() not in ("", "bits")]
+        assert limits == [each for each in (policy.nmse, policy.max_rms, policy.max_ulp) if each is not None]
+    named = set(
+        re.findall(
+            r"`((?:recurrence|slots|convolution|convolution-slots|qknorm|gated-norm|sigmoid|decay-gate)/[\w-]+)`", DOCS
+        )
+    )
+    assert named and named <= set(NAMES)

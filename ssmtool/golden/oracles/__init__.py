@@ -5,7 +5,7 @@
 | transformers | the PyTorch functions of Qwen3-Next's model | recurrence, convolution, gated norm, q/k norm |
 | fla | the naive functions of flash-linear-attention | recurrence, gated norm, decay gate |
 | torch | PyTorch's own functionals | convolution, norms, gates |
-| python | the standard library's `math` | norms, gates |
+| python | the standard library's `math` | convolution, norms, gates |
 
 Only the formulas are theirs. Which argument of ours is which of theirs, transpositions and the order of heads are set
 out in the adapters.

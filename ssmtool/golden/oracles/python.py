@@ -1,4 +1,4 @@
-"""The standard library's `math`, element by element: `hypot` for norms, the C library's `exp` and `log1p`."""
+"""The standard library's `math`, element by element: `fsum`, `hypot`, the C library's `exp` and `log1p`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,14 @@ def oracle() -> Oracle:
     from ssmtool.golden.oracles import Oracle
 
     norm = partial(shapes.qknorm, _l2)
+    conv = partial(shapes.convolve, _convolve)
     return Oracle(
         name="python",
         versions=f"Python {platform.python_version()}, {' '.join(platform.libc_ver()).strip() or platform.system()}",
         formulas={
+            "fc_ssm_conv1d_silu": conv,
+            "fc_ssm_conv1d_silu_seq": conv,
+            "fc_ssm_conv1d_silu_slots": partial(conv, many=True),
             "fc_sigmoid": _sigmoid,
             "fc_ssm_gated_norm": _gated,
             "fc_ssm_decay_gate": _gate,
@@ -40,6 +44,18 @@ def _expit(x: float) -> float:
     if x >= 0:
         return 1 / (1 + math.exp(-x))
     return math.exp(x) / (1 + math.exp(x))
+
+
+def _convolve(x: Any, history: Any, weight: Any) -> tuple[Any, Any]:
+    samples = np.concatenate([history, x], axis=-1)
+    out, taps = np.empty_like(x), weight.shape[1]
+    for user, channel in np.ndindex(x.shape[:2]):
+        row, filters = samples[user, channel].tolist(), weight[channel].tolist()
+        for t in range(x.shape[2]):
+            products = [a * b for a, b in zip(row[t : t + taps], filters, strict=True)]
+            acc = math.fsum(products) if all(map(math.isfinite, products)) else sum(products)
+            out[user, channel, t] = acc * _expit(acc)
+    return out, samples[..., samples.shape[-1] - history.shape[-1] :]
 
 
 def _l2(vectors: Any, eps: float) -> Any:

@@ -60,10 +60,11 @@ def _theirs(torch: Any, state: Any) -> Any:
     return torch.from_numpy(state.swapaxes(-1, -2).copy())
 
 
-def convolve(
-    step: Callable[[Any, Any, Any], tuple[Any, Any]], torch: Any, launch: Bound, *, many: bool = False
-) -> None:
-    """Kernels 2, 7 and 11 by `step`: samples [user, channel, position], history, weight -> outputs, new history."""
+def convolve(step: Callable[[Any, Any, Any], tuple[Any, Any]], launch: Bound, *, many: bool = False) -> None:
+    """Kernels 2, 7 and 11 by `step`: samples [user, channel, position], history, weight -> outputs, new history.
+
+    All of them are NumPy arrays.
+    """
     channels, taps = launch.int("conv_dim"), launch.int("conv_kernel")
     is_seq = launch.where == "fc_ssm_conv1d_silu_seq"
     n, users = (launch.int("n") if is_seq else 1), 1
@@ -75,14 +76,13 @@ def convolve(
     x = launch.array("qkv", n, users, channels)
     out = launch.array("out", n, users, channels)
     room = launch.array("conv_state", users, channels, taps - 1)
-    weight = torch.from_numpy(launch.array("weight", channels, taps).copy())
+    weight = launch.array("weight", channels, taps).copy()
     length = 1 if is_seq and not launch.is_null("snaps") else n
     for start in range(0, n, length):
         part = slice(start, start + length)
-        samples = torch.from_numpy(x[part].transpose(1, 2, 0).copy())
-        y, history = step(samples, torch.from_numpy(room.copy()), weight)
-        out[part] = y.numpy().transpose(2, 0, 1)
-        room[...] = history.numpy()
+        y, history = step(x[part].transpose(1, 2, 0).copy(), room.copy(), weight)
+        out[part] = y.transpose(2, 0, 1)
+        room[...] = history
         if length < n or (is_seq and not launch.is_null("snaps")):
             launch.array("snaps", n, channels, taps - 1)[start] = room[0]
 

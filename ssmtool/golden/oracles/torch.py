@@ -18,7 +18,7 @@ def oracle() -> Oracle:
     from ssmtool.golden.oracles import Oracle
 
     torch = import_torch()
-    conv = partial(shapes.convolve, partial(_convolve, torch), torch)
+    conv = partial(shapes.convolve, partial(_convolve, torch))
     norm = partial(shapes.qknorm, partial(_l2, torch))
     return Oracle(
         name="torch",
@@ -40,9 +40,10 @@ def oracle() -> Oracle:
 
 def _convolve(torch: Any, x: Any, history: Any, weight: Any) -> tuple[Any, Any]:
     functional = torch.nn.functional
-    samples = torch.cat([history, x], dim=-1)
-    out = functional.silu(functional.conv1d(samples, weight[:, None], groups=weight.shape[0]))
-    return out, samples[..., samples.shape[-1] - history.shape[-1] :]
+    samples = torch.cat([torch.from_numpy(history), torch.from_numpy(x)], dim=-1)
+    filters = torch.from_numpy(weight)[:, None]
+    out = functional.silu(functional.conv1d(samples, filters, groups=weight.shape[0]))
+    return out.numpy(), samples[..., samples.shape[-1] - history.shape[-1] :].numpy()
 
 
 def _l2(torch: Any, vectors: Any, eps: float) -> Any:

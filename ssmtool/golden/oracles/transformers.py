@@ -32,7 +32,7 @@ def oracle() -> Oracle:
         partial(each, partial(_delta, theirs["torch_recurrent_gated_delta_rule"]), torch)
         for each in (shapes.one, shapes.seq, shapes.slots)
     )
-    conv = partial(shapes.convolve, partial(_convolve, theirs["causal_conv1d_update"]), torch)
+    conv = partial(shapes.convolve, partial(_convolve, theirs["causal_conv1d_update"], torch))
     norm = partial(shapes.qknorm, partial(_l2, theirs["l2norm"], torch))
     return Oracle(
         name="transformers",
@@ -64,11 +64,11 @@ def _delta(
     return result
 
 
-def _convolve(theirs: Any, x: Any, history: Any, weight: Any) -> tuple[Any, Any]:
-    if history.shape[-1] == 0:  # they slice the last 0 samples, which are all
-        padded = weight.new_zeros(*history.shape[:-1], 1)
-        return theirs(x, padded, weight, None, "silu"), history
-    return theirs(x, history, weight, None, "silu"), history  # it changes the history in place
+def _convolve(theirs: Any, torch: Any, x: Any, history: Any, weight: Any) -> tuple[Any, Any]:
+    # They keep the last state_len samples by a slice from -state_len, which for 0 is all of them: one is given more.
+    kept = torch.from_numpy(history if history.shape[-1] else x[..., :1] * 0)
+    y = theirs(torch.from_numpy(x), kept, torch.from_numpy(weight), None, "silu")  # changes the history in place
+    return y.numpy(), kept.numpy() if history.shape[-1] else history
 
 
 def _l2(theirs: Any, torch: Any, vectors: Any, eps: float) -> Any:
