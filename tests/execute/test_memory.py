@@ -157,8 +157,8 @@ def _stores(space: str, shape: str) -> str:
             f"mov.u64 %rd5, {base}; mov.u32 %r5, 0;"
         )
         lines.append(
-            f"BACK: ld.{space}.u32 %r1, [%rd5]; st.global.u32 [%rd6], %r1; add.u64 %rd5, %rd5, 4; add.u64 %rd6, %rd6, 4;"
-            " add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 1024; @%p1 bra BACK;"
+            f"BACK: ld.{space}.u32 %r1, [%rd5]; st.global.u32 [%rd6], %r1; add.u64 %rd5, %rd5, 4;"
+            " add.u64 %rd6, %rd6, 4; add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 1024; @%p1 bra BACK;"
         )
     return kernel("\n".join(lines), ".param .u64 data, .param .u64 out", head=head)
 
