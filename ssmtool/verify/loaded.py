@@ -9,12 +9,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ssmtool.errors import SsmtoolError
+from ssmtool.golden.case import DTYPES
 
 if TYPE_CHECKING:
     from ssmtool.device import Device, DeviceModule
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 Check = Literal["all", "bounds", "none"]
 Array = NDArray[Any]
 
-# A cache line: what cudaMalloc gives is aligned at least so, and kernels may rely on it.
+# What cudaMalloc gives is aligned at least so, and kernels may rely on it.
 _ALIGNMENT = 256
 
 
@@ -149,11 +151,11 @@ class Memory:
     """The buffers of a case before a run, and arguments as the devices take them."""
 
     def __init__(self, case: GoldenCase) -> None:
-        self.arrays = {name: aligned(case.image(name)) for name in case.meta.buffers}
+        self.arrays = {name: _image(case, name) for name in case.meta.buffers}
         self._fresh: dict[str, Any] = {}
         poisoned = [name for name, buffer in case.meta.buffers.items() if buffer.before == "poison"]
         if poisoned:
-            from ssmtool.execute import Uninitialised
+            from ssmtool.execute.memory import Uninitialised
 
             # What a run's earlier launches wrote counts as written in the later ones.
             self._fresh = {name: Uninitialised(self.arrays[name]) for name in poisoned}
@@ -178,10 +180,24 @@ def scalar(argument: Argument) -> Any:
     return np.dtype(argument.type or "int32").type(argument.value)
 
 
-def aligned(array: Array) -> Array:
-    """A copy at an address that a card would give; NumPy promises 16 bytes."""
-    room = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
+def _image(case: GoldenCase, name: str) -> Array:
+    """The buffer before a run. Of one that is in the file only by rows, no other page is touched: it may have 8 GiB."""
+    buffer = case.meta.buffers[name]
+    if buffer.rows is None or buffer.before == "poison":
+        image = case.image(name)
+        copy = _room(image.shape, image.dtype)
+        copy[...] = image
+        return copy
+    zeros = _room(buffer.shape, np.dtype(DTYPES[buffer.dtype]))
+    if buffer.before == "given":
+        zeros[list(buffer.rows)] = case.before[name]
+    return zeros
+
+
+def _room(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Zeros at an address such as a card gives; NumPy itself promises 16 bytes."""
+    size = prod(shape) * dtype.itemsize
+    room = np.zeros(size + _ALIGNMENT, np.uint8)
     start = -room.ctypes.data % _ALIGNMENT
-    copy: Array = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
+    array: Array = room[start : start + size].view(dtype).reshape(shape)
+    return array

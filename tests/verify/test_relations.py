@@ -76,9 +76,7 @@ def test_a_store_where_nothing_may_be_stored_is_seen() -> None:
 
 def test_arguments_follow_the_contract() -> None:
     names = ["s", "q", "k", "v", "g", "beta", "y"]
-    launch = call(
-        "fc_ssm_recurrence_seq_warp", Dims(heads=4, n=3), dict.fromkeys(["s", "q", "k", "v", "g", "beta", "y"])
-    )
+    launch = call("fc_ssm_recurrence_seq_warp", Dims(heads=4, n=3), dict.fromkeys(names))
     assert (launch.grid, launch.block, launch.shared_bytes) == ((32, 4, 1), (128, 1, 1), 24)
     assert launch.args[7:10] == (128, 4, 3)
     assert launch.args[10] == np.float32(128**-0.5)
