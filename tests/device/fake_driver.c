@@ -367,10 +367,11 @@ int cuEventElapsedTime_v2(float *milliseconds, void *first, void *last)
 /* cuda-bindings asks this for every function, by its plain name and the CUDA version whose form it wants. */
 int cuGetProcAddress_v2(const char *symbol, void **address, int version, uint64_t flags, int *status)
 {
-    (void)version;
     (void)flags;
     char name[128];
-    snprintf(name, sizeof name, "%s_v2", symbol);
+    /* The second form of this very function came with CUDA 12; the others' so long ago that all want them. */
+    const int first = strcmp(symbol, "cuGetProcAddress") == 0 && version < 12000;
+    snprintf(name, sizeof name, "%s%s", symbol, first ? "" : "_v2");
     void *own = dlopen(getenv("FAKE_CUDA_SELF"), RTLD_LAZY | RTLD_NOLOAD);
     *address = own == NULL ? NULL : dlsym(own, name);
     if (own != NULL && *address == NULL)
