@@ -276,7 +276,7 @@ def test_the_page_has_the_tolerances_and_only_cases_that_exist() -> None:
 
     for name, policy in POLICIES.items():
         (row,) = re.findall(rf"^\| `{name}` \| (.*) \| .* \|$", DOCS.partition("Limits:")[0], re.MULTILINE)
-        limits = [float(cell) for cell in row.split(" | ") if cell.strip() not in ("", "bits")]
+        limits = [float(cell) for cell in row.split("|") if cell.strip() not in ("", "bits")]
         assert limits == [each for each in (policy.nmse, policy.max_rms, policy.max_ulp) if each is not None]
     named = set(
         re.findall(
