@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 CHILD = Path(__file__).with_name("driver_child.py")
 LIBRARIES = ("nvcuda.dll",) if sys.platform == "win32" else ("libcuda.so.1", "libcuda.so")
-HIDING = ("LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_VISIBLE_DEVICES")
+HIDING = "CUDA_VISIBLE_DEVICES"
 PCI = "/sys/bus/pci/devices"
 # No compute_cap among them: nvidia-smi of R470 does not know that field, and refuses the whole question.
 SMI_FIELDS = "index,name,memory.total,compute_mode,persistence_mode,ecc.mode.current,driver_version,pci.bus_id"
@@ -255,9 +255,8 @@ class Facts:
 
     @functools.cached_property
     def driver_unhidden(self) -> Driver | None:
-        """The driver without the variables that can hide it; None when none of them is set."""
-        present = [name for name in HIDING if self.system.environ.get(name) is not None]
-        return self._merged(self._ask_driver(present)) if present else None
+        """The driver without CUDA_VISIBLE_DEVICES; None when that is not set."""
+        return None if self.system.environ.get(HIDING) is None else self._merged(self._ask_driver([HIDING]))
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
@@ -267,7 +266,8 @@ class Facts:
     @property
     def wants_card(self) -> bool:
         """Whether somebody means to compute on a card here: a Kepler Tesla, a driver, or `--require` says so."""
-        return bool(self.kepler or self.module_release or self.driver.opened or self.required)
+        asked = any(word.startswith(("gpu", "sm_", "driver-")) for word in self.required)
+        return bool(self.kepler or self.module_release or self.driver.opened or asked)
 
     def _ask_driver(self, without: Sequence[str]) -> Driver:
         """Start the driver in a child process, without some variables of the environment."""

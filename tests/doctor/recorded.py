@@ -3,7 +3,7 @@
 Keys: `note` (what of it is a real recording), `place`, `environ`, `programs` (on PATH), `commands` (argv as one text ->
 [exit code, stdout, stderr]), `files` (path -> text), `folders` (path -> names), `access` (path -> [mode, owner, group,
 readable, writable]), `driver` (the answer of driver_child.py, or a text: why it gave none), `driver_unhidden` (the same
-without the variables that can hide it), `packages`, `imports` (a word of the code -> [exit code, stdout, stderr]),
+without CUDA_VISIBLE_DEVICES), `packages`, `imports` (a word of the code -> [exit code, stdout, stderr]),
 `compilers`, `ptxas`, `free`, `cache`, `requirements`, `settings` (None: no project).
 """
 

@@ -66,13 +66,6 @@ def test_a_driver_that_dies_takes_only_the_child(system: ThisMachine, tmp_path: 
     assert "was killed by signal 6" in str(Facts(system, ROOT).driver.failure)
 
 
-def test_what_the_search_path_hides_is_found_without_it(system: ThisMachine) -> None:
-    facts = Facts(system, ROOT)
-    assert facts.driver.opened
-    assert facts.driver_unhidden is not None
-    assert str(facts.driver_unhidden.file) != str(facts.driver.file)
-
-
 def test_a_library_that_is_no_driver_is_told_and_not_a_crash(system: ThisMachine, tmp_path: Path) -> None:
     (tmp_path / "libcuda.so.1").write_bytes(b"not a library")
     system.environ = {**system.environ, "LD_LIBRARY_PATH": str(tmp_path)}

@@ -50,7 +50,6 @@ def _driver_580(data: Data) -> None:
 
 def _compat(data: Data) -> None:
     data["environ"]["LD_LIBRARY_PATH"] = "/usr/local/cuda-12.8/compat:/opt/lib"
-    data["driver_unhidden"] = dict(data["driver"])
     file = "/usr/local/cuda-12.8/compat/libcuda.so.570.86.10"
     data["driver"] |= {"call": "cuInit", "code": 804, "devices": [], "version": 12080, "files": [file]}
 
@@ -63,7 +62,6 @@ def _compat_elsewhere(data: Data) -> None:
 
 def _stub(data: Data) -> None:
     data["environ"]["LD_LIBRARY_PATH"] = "/usr/local/cuda-11.4/lib64/stubs"
-    data["driver_unhidden"] = dict(data["driver"])
     file = "/usr/local/cuda-11.4/lib64/stubs/libcuda.so"
     data["driver"] |= {"call": "cuInit", "code": 34, "devices": [], "version": 0, "files": [file]}
 
@@ -325,3 +323,18 @@ def test_settings_that_ask_for_nvrtc_do_not_need_the_host_compiler() -> None:
     _gcc_too_new(data)
     data["settings"] = {"compiler": "nvrtc"}
     assert examine(Path("/project"), (), Recorded(data)).exit_code == 0
+
+
+def test_a_card_that_nobody_uses_stays_a_warning_whatever_else_is_required() -> None:
+    data = load("laptop")
+    _laptops_own_card(data)
+    assert examine(Path("/project"), ("ptxas",), Recorded(data)).exit_code == 0
+    assert "card/nouveau" in {check.id for check in examine(Path("/project"), ("gpu",), Recorded(data)).problems}
+
+
+def test_both_variables_set_and_the_library_is_the_cause() -> None:
+    data = load("k80")
+    _compat(data)
+    data["environ"]["CUDA_VISIBLE_DEVICES"] = "0,1"
+    data["driver_unhidden"] = dict(data["driver"])
+    assert [check.id for check in examine(Path("/project"), (), Recorded(data)).problems] == ["driver/library"]
