@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conftest import ROOT
 from ssmtool import ptx
 from ssmtool.device.cpu import CpuDevice, CpuModule
 from ssmtool.device.errors import DeviceError, LoadError
@@ -180,3 +182,15 @@ def test_operands_are_a_fixed_function_of_kind_place_and_case() -> None:
     assert [hex(int(each)) for each in operands["f32", "f32"][0][:3]] == [
         hex(int(each)) for each in inputs("f32", 0)[:3]
     ]
+
+
+def test_the_arithmetic_still_is_what_was_compared_with_the_h200() -> None:
+    kept = json.loads((ROOT / "docs/results/probe-nvidia-h200-2026-11-30.json").read_text())["digests"]
+    division = [each for each in trials() if each.title == "approximate division"]
+    hard = [each for each in trials() if each.title == "special values and the format's edges"][::8]
+    for each in [*division, *hard]:
+        reference = Reference(each.forms)
+        (operands,) = each.chunks()
+        for number, form in enumerate(each.forms):
+            digest = hashlib.sha256(reference.results(number, operands).astype("<u8").tobytes()).hexdigest()[:32]
+            assert digest == kept[each.title][form.name], form.name
