@@ -13,6 +13,8 @@ _SCARCE, _LOW = 64 << 20, 1 << 30
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[^]]*\])?\s*(?P<limits>[^;]*)(?:;\s*(?P<marker>.*))?$")
 _LIMIT = re.compile(r"(>=|<=|==|<|>|!=|~=)\s*([\w.*+!-]+)")
 EXECUTOR = ("numpy", "llvmlite")
+# Without these no command starts; the whole list is in the package's metadata.
+_CORE = ("click", "msgspec", "platformdirs")
 
 
 def python(facts: Facts) -> Result:
@@ -37,6 +39,9 @@ def packages(facts: Facts) -> Result:
     try:
         wanted = facts.system.requirements()
     except LookupError:
+        if missing := [name for name in _CORE if facts.system.package(name) is None]:
+            shown = f"{', '.join(missing)} missing: this Python has no ssmtool installed"
+            return problem(shown, "commands of ssmtool end in an import error", "pip install .")
         return unknown("ssmtool is not installed as a package, so it names no dependencies", None, "pip install .")
     wrong, count = [], 0
     for name, limits in requirements(wanted, None, facts.system.place().version):
