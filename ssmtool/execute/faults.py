@@ -31,8 +31,9 @@ class KernelFault:
     """One thing a kernel did wrong, or (WARP_RACE) that only some GPUs permit, at one place of the PTX.
 
     `line` is the PTX's, 1-based, `text` the instruction, `source` the place in C (`file:line`) or ''. `block` and
-    `thread` are those of the first report, of `count`. `where` is the place in memory in words, or ''. `other` is
-    the second thread of a race, None if there are several or the fault is no race.
+    `thread` are those of the first report, of `count`; `flat_block` is the block's number. `where` is the place in
+    memory in words, or ''. `other` is the second thread of a race, None if there are several or the fault is no race;
+    `other_wrote` says what it did, `other_line` and `other_text` its instruction where that was found (0 and '').
     """
 
     kind: Fault
@@ -47,6 +48,10 @@ class KernelFault:
     where: str
     other: Triple | None
     count: int
+    flat_block: int = 0
+    other_wrote: bool = False
+    other_line: int = 0
+    other_text: str = ""
 
     @property
     def rule(self) -> str:
@@ -130,6 +135,28 @@ class Recorder:
         return faults, notes
 
 
+class Watcher:
+    """Takes what watch mode tells, in its order: (site, flat thread)."""
+
+    MOST = 200_000
+
+    def __init__(self, stop: Callable[[], None]) -> None:
+        self._stop = stop
+        self.events: list[tuple[int, int]] = []
+        self._callback = _CALLBACK(self._report)
+
+    @property
+    def address(self) -> int:
+        """Where the callback's code lies, as long as this object lives."""
+        return ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+
+    def _report(self, kind: int, site: int, block: int, thread: int, address: int, extra: int) -> None:
+        if kind == Fault.WATCHED and len(self.events) < self.MOST:
+            self.events.append((site, thread))
+        else:  # a fault that was reported before, or enough seen
+            self._stop()
+
+
 class _Words:
     """Turns reported numbers into a KernelFault."""
 
@@ -164,6 +191,8 @@ class _Words:
             where,
             unflatten(other, self.facts.block) if other is not None else None,
             count,
+            block,
+            wrote,
         )
 
     def _where(self, kind: Fault, text: str, address: int, extra: int) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssmtool.execute.compiler import MachineCode
-from ssmtool.execute.faults import KernelFault, Recorder, Triple
+from ssmtool.execute.faults import KernelFault, Recorder, Triple, Watcher
 from ssmtool.execute.layout import (
     LAUNCH_WORDS,
     SITE_WORDS,
@@ -137,6 +137,31 @@ def run_kernel(
     faults, notes = recorder.decode(facts, grid, memory, shared, shared_bytes, budget)
     stopped = bool(launch.table[LaunchSlot.STOP])
     return Ran(faults, notes, stopped, launch.touched(), launch.counters(), seconds, workers)
+
+
+def watch_block(
+    kernel: Kernel,
+    grid: Triple,
+    parameters: NDArray[np.uint8],
+    memory: Memory,
+    symbols: list[int],
+    *,
+    shared_bytes: int,
+    budget: int | None,
+    block: int,
+    offset: int,
+) -> list[tuple[int, int]]:
+    """Run one block of a kernel compiled to be watched; (site, flat thread) of every access to a byte of shared memory.
+
+    `block` is the block's flat number, `offset` the byte. What the kernel stores stays in the buffers.
+    """
+    launch = _Tables(kernel.facts, grid, parameters, memory, symbols, shared_bytes, budget or DEFAULT_BUDGET, 1)
+    watcher = Watcher(launch.stop)
+    launch.table[LaunchSlot.REPORT] = watcher.address
+    launch.table[LaunchSlot.NEXT], launch.table[LaunchSlot.TOTAL] = block, block + 1
+    launch.table[LaunchSlot.WATCHED_BLOCK], launch.table[LaunchSlot.WATCHED_OFFSET] = block, offset
+    _run(kernel, launch.table, launch.workers[0].table)
+    return watcher.events
 
 
 def _run(kernel: Kernel, launch: NDArray[np.int64], worker: NDArray[np.int64]) -> None:

@@ -45,6 +45,9 @@ class LaunchSlot(_Number):
     """Address of the C callback `void(i64 kind, i64 site, i64 block, i64 thread, i64 address, i64 extra)`."""
     CHUNK = 13
     """Blocks a worker takes at a time."""
+    WATCHED_BLOCK = 14
+    """Watch mode: the block, and the offset in shared memory, whose accesses are told."""
+    WATCHED_OFFSET = 15
 
 
 LAUNCH_WORDS = 16
@@ -141,6 +144,8 @@ class Fault(_Number):
     """The instruction budget is spent: an endless loop."""
     TRAP = 15
     """The kernel executed trap."""
+    WATCHED = 100
+    """No fault: watch mode tells of an access. address: its own, extra: its bytes."""
 
 
 class Mode(msgspec.Struct, frozen=True):
@@ -153,6 +158,7 @@ class Mode(msgspec.Struct, frozen=True):
     bounds: bool = True
     checks: bool = False
     counters: bool = False
+    watch: bool = False
 
 
 class Param(msgspec.Struct, frozen=True):

@@ -15,9 +15,10 @@ from ssmtool.execute.cache import Cache, cache_dir, key_of
 from ssmtool.execute.counters import Counters
 from ssmtool.execute.errors import ArgumentError, KernelFaultError, LaunchError
 from ssmtool.execute.geometry import block_shape, check_shared, grid_shape
-from ssmtool.execute.launch import Kernel, run_kernel
-from ssmtool.execute.layout import Mode
+from ssmtool.execute.launch import Kernel, run_kernel, watch_block
+from ssmtool.execute.layout import Fault, Mode
 from ssmtool.execute.memory import Memory
+from ssmtool.execute.partners import Event, with_partners
 from ssmtool.execute.result import LaunchResult
 from ssmtool.execute.variables import Variables
 
@@ -29,6 +30,8 @@ Check = Literal["bounds", "all", "none"]
 Extent = int | Sequence[int]
 
 _LISTED = 16
+MOST_COPIED = 32 << 20
+"""Bytes of buffers up to which checked mode keeps a copy, so that it can name both accesses of a race."""
 
 
 class Module:
@@ -110,6 +113,9 @@ class Module:
         symbols = [self._variables.address(name) for name in facts.symbols]
         others = [make_buffer(f"reachable[{k}]", f"reachable[{k}]", array) for k, array in enumerate(reachable)]
         memory = Memory([*bound.buffers, *others, *self._variables.buffers.values()])
+        # To find the other side of a race the block is run again, from what the buffers held before.
+        whole = sum(buffer.array.nbytes for buffer in memory.buffers)
+        before = [buffer.array.copy() for buffer in memory.buffers] if check == "all" and whole <= MOST_COPIED else None
         tracked = False
         try:
             ran = run_kernel(
@@ -118,12 +124,29 @@ class Module:
             tracked = facts.mode.checks
         finally:
             memory.keep_written(tracked=tracked)
+        faults = ran.faults
+        if before is not None and any(fault.kind is Fault.RACE for fault in faults):
+            watched = self._kernel(entry, threads_of, Mode(watch=True))
+
+            def watch(block: int, offset: int) -> tuple[KernelFacts, list[Event]]:
+                after = [buffer.array.copy() for buffer in memory.buffers]
+                _put(memory, before)
+                try:
+                    events = watch_block(
+                        watched, extents, bound.data, memory, symbols,
+                        shared_bytes=shared, budget=budget, block=block, offset=offset,
+                    )  # fmt: skip
+                finally:
+                    _put(memory, after)
+                return watched.facts, events
+
+            faults = with_partners(faults, facts, watch)
         result = LaunchResult(
             facts,
             bound.names,
             bound.buffers,
             memory,
-            faults=ran.faults,
+            faults=faults,
             notes=ran.notes,
             stopped=ran.stopped,
             touched=ran.touched,
@@ -185,6 +208,13 @@ class Module:
             cache.store(key, lowered.facts, code)
             self.cache_problem = cache.problem
         return Kernel(lowered.facts, MachineCode(code), cached=False)
+
+
+def _put(memory: Memory, contents: Sequence[NDArray[Any]]) -> None:
+    """Give the launch's buffers these contents; those that may not be written have not changed."""
+    for buffer, content in zip(memory.buffers, contents, strict=True):
+        if buffer.array.flags.writeable:
+            buffer.array[...] = content
 
 
 def _mode(check: Check, counters: bool) -> Mode:

@@ -106,6 +106,8 @@ def _fault_json(fault: KernelFault) -> dict[str, Any]:
         "block": list(fault.block),
         "thread": list(fault.thread),
         "other_thread": list(fault.other) if fault.other is not None else None,
+        "other_ptx_line": fault.other_line or None,
+        "other_instruction": fault.other_text or None,
         "where": fault.where,
         "count": fault.count,
     }

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from ssmtool.execute.lower import checks, counting
+from ssmtool.execute.lower import checks, counting, watching
 from ssmtool.execute.lower.access import Target, lane_check, resolve
 from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.runtime import Region, lane_loop
@@ -55,6 +55,7 @@ def atomic(gang: Gang, op: Op) -> None:
     values = [gang.spread(gang.read(op, each, kind)) for each in given]
     old = _each_lane(gang, op, target, name, kind, values)
     counting.accessed(gang, op, target, gang.active(op))
+    watching.accessed(gang, target, gang.active(op))
     if returns:
         gang.write(op, op.operands[0], Lanes(old, None), kind)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from llvmlite import ir
 
 from ssmtool.execute.layout import LaunchSlot
-from ssmtool.execute.lower import checks, counting, masked
+from ssmtool.execute.lower import checks, counting, masked, watching
 from ssmtool.execute.lower.access import Target, all_inside, lane_check, local_bases, resolve
 from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.runtime import Region
@@ -93,6 +93,7 @@ def load(gang: Gang, op: Op) -> None:
         else:
             values, stride = _load_lanes(gang, op, target, kind, size, count), None
         counting.accessed(gang, op, target, gang.active(op))
+        watching.accessed(gang, target, gang.active(op))
     for register, value in zip(registers, values, strict=True):
         gang.write(op, register, Lanes(value, stride), kind)
 
@@ -261,6 +262,7 @@ def store(gang: Gang, op: Op) -> None:
     else:
         _store_lanes(gang, op, target, values, size)
     counting.accessed(gang, op, target, gang.active(op))
+    watching.accessed(gang, target, gang.active(op))
 
 
 def _store_one(gang: Gang, op: Op, target: Target, values: list[Lanes], size: int) -> None:

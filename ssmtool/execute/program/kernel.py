@@ -14,9 +14,11 @@ from ssmtool.ptx.operands import registers_of
 
 WARP = 32
 WIDEST = 512
-"""Threads that still run as one vector. Measured on a reduction tree, in ns for a warp instruction: blocks of 128 to 512
-threads as one vector 0.26 to 0.30, by warps 1.9; a block of 1024 as two vectors 0.6, as one 0.36, but then checked mode
-takes 8 s to compile."""
+"""Threads that still run as one vector.
+
+Measured on a reduction tree, in ns for a warp instruction: blocks of 128 to 512 threads as one vector 0.26 to 0.30, by
+warps 1.9; a block of 1024 as two vectors 0.6, as one 0.36, but then checked mode takes 8 s to compile.
+"""
 
 _WARP_OPS = frozenset(("shfl", "vote", "match", "activemask", "redux", "elect"))
 _WARP_REGISTERS = ("%laneid", "%warpid", "%lanemask")
