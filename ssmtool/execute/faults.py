@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ssmtool.execute.layout import Fault, KernelFacts
+from ssmtool.execute.layout import WATCHED, Fault, KernelFacts
 from ssmtool.execute.memory import Memory
 
 MOST_FAULTS = 100
@@ -151,7 +151,7 @@ class Watcher:
         return ctypes.cast(self._callback, ctypes.c_void_p).value or 0
 
     def _report(self, kind: int, site: int, block: int, thread: int, address: int, extra: int) -> None:
-        if kind == Fault.WATCHED and len(self.events) < self.MOST:
+        if kind == WATCHED and len(self.events) < self.MOST:
             self.events.append((site, thread))
         else:  # a fault that was reported before, or enough seen
             self._stop()

@@ -144,15 +144,17 @@ class Fault(_Number):
     """The instruction budget is spent: an endless loop."""
     TRAP = 15
     """The kernel executed trap."""
-    WATCHED = 100
-    """No fault: watch mode tells of an access. address: its own, extra: its bytes."""
+
+
+WATCHED = 100
+"""A report that is no fault: watch mode tells of an access. address: its own, extra: its bytes."""
 
 
 class Mode(msgspec.Struct, frozen=True):
     """How a kernel is compiled. `bounds`: every access is checked and a bad one suppressed and reported.
 
     `checks`: races, unwritten memory and registers, barriers, shuffles and divisions as well. `counters`: executed
-    warp instructions.
+    warp instructions. `watch`: accesses to one place are told.
     """
 
     bounds: bool = True

@@ -10,7 +10,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ssmtool.execute.layout import Fault, LaunchSlot, WorkerSlot
+from ssmtool.execute.layout import WATCHED, LaunchSlot, WorkerSlot
 from ssmtool.execute.lower.access import Target
 from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.runtime import POINTER, Region, call_report, lane_loop
@@ -59,6 +59,6 @@ def _function(module: Value, lanes: int) -> Any:
     with lane_loop(b, lanes, mask) as lane:
         address = b.load(b.gep(addresses, [lane]))
         with b.if_then(b.icmp_unsigned("<", b.sub(place, address), size)):
-            call_report(b, launch, i64(Fault.WATCHED), site, block, b.add(first, lane), address, size)
+            call_report(b, launch, i64(WATCHED), site, block, b.add(first, lane), address, size)
     b.ret_void()
     return function
