@@ -95,7 +95,8 @@ def test_one_function_called_twice_keeps_two_sets_of_registers_and_one_of_memory
     one = (
         "{{ .param .b32 px; .param .b32 pr; st.param.b32 [px], {0}; call (pr), count, (px); ld.param.b32 {1}, [pr]; }}"
     )
-    body = f"add.u32 %r1, %i, 100; {one.format('%i', '%r2')} {one.format('%r1', '%r3')} st.global.v2.u32 [%rd1], {{%r2, %r3}};"
+    body = f"add.u32 %r1, %i, 100; {one.format('%i', '%r2')} {one.format('%r1', '%r3')}"
+    body += "st.global.v2.u32 [%rd1], {%r2, %r3};"
     found = words(body, 2, module=module)
     assert found.tolist() == [[i, i + 100] for i in range(32)]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from ssmtool.errors import SsmtoolError
 from ssmtool.execute.layout import SharedVariable
@@ -154,7 +155,7 @@ class _Flattener:
             at += param.size
         self.flat.param_bytes = at
 
-    def body(self, function: Function, slots: dict[str, _Slot], stack: tuple[str, ...]) -> None:
+    def body(self, function: Function, slots: dict[str, _Slot | Place], stack: tuple[str, ...]) -> None:
         """Append a function's instructions; `slots` are its parameters by name when it is called."""
         frame = self.frames
         self.frames += 1
@@ -203,7 +204,10 @@ class _Flattener:
         elif base in ("ld", "st") and origin.space == "param" and resolver.slot(_address(origin)) is not None:
             self.slot_access(origin, resolver, guard)
         else:
-            self.add(origin, origin.opcode.text, [resolver.operand(each) for each in origin.operands], guard)
+            text = origin.opcode.text
+            if stack and base in ("ld", "st") and origin.space == "param":  # parameters of functions, by address
+                text = text.replace(".param", ".local", 1)
+            self.add(origin, text, [resolver.operand(each) for each in origin.operands], guard)
 
     def branch(self, origin: Instruction, guard: Predicate | None, to: tuple[tuple[int, int], ...]) -> None:
         """Append a branch to the instruction `index` of frame `frame`."""
@@ -281,7 +285,7 @@ class _Flattener:
         skip: Op | None = None
         if guard is not None:
             skip = self.add(origin, "bra", (), replace(guard, negated=not guard.negated))
-        slots: dict[str, _Slot] = {}
+        slots: dict[str, _Slot | Place] = {}
         for given, param in zip((*arguments, *returns), (*function.params, *function.returns), strict=True):
             if param.space == "reg":
                 continue
@@ -291,11 +295,17 @@ class _Flattener:
             if isinstance(bound, _Slot):
                 slots[param.name] = bound
                 continue
+            if isinstance(bound, Place) and bound.space in ("param", "local"):
+                raise refuse(origin, f"{bound.name or 'a parameter'} is passed on as it came")
             self.slot_names += 1
-            slots[param.name] = _Slot(f"{param.name}@{self.slot_names}")
+            slot = slots[param.name] = _Slot(f"{param.name}@{self.slot_names}")
             width = max(1, param.size)
-            register = self.slot_register(origin, slots[param.name].name, 0, width)
+            register = self.slot_register(origin, slot.name, 0, width)
             self.add(origin, "mov.b64" if width == 8 else "mov.b32", (register, resolver.operand(given)), None)
+        for param in function.params:
+            bound = slots.get(param.name)
+            if isinstance(bound, _Slot) and _address_taken(function, param.name):
+                slots[param.name] = self.in_memory(origin, bound, param)
         frame = self.frames  # the one that body() is about to take
         for given, param in zip(arguments, function.params, strict=True):
             if param.space == "reg":
@@ -312,6 +322,16 @@ class _Flattener:
             self.frames += 1
             self.positions[after] = len(self.flat.instructions)
             self.pending.append((skip, after[0], (("", 0),)))
+
+    def in_memory(self, origin: Instruction, slot: _Slot, param: Variable) -> Place:
+        """Copy a call parameter whose address the callee takes from its registers to local memory."""
+        place = self.variable_place(replace(param, space="local"))
+        assert isinstance(place, Place)
+        for offset, width in self.slots.get(slot.name, {}).items():
+            register = self.slot_register(origin, slot.name, offset, width)
+            address = Address(_place("local", place.offset + offset))
+            self.add(origin, f"st.local.b{8 * width}", (address, register), None)
+        return place
 
     def variable_place(self, variable: Variable) -> Place | _Slot:
         """Where a declared variable lies; a new one is given its place now."""
@@ -434,6 +454,17 @@ class _Resolver:
             return type(operand)(self.operand(operand.operand))
         assert isinstance(operand, (Immediate, Label, Sink))
         return operand
+
+
+@lru_cache(maxsize=1024)
+def _address_taken(function: Function, name: str) -> bool:
+    """Whether a function uses a parameter's address other than to load from or store to it."""
+    return any(
+        isinstance(operand, Symbol) and operand.name == name
+        for instruction in function.instructions
+        if instruction.base in ("mov", "cvta", "add")
+        for operand in instruction.operands
+    )
 
 
 def _framed(name: str, frame: int) -> str:
