@@ -1,4 +1,4 @@
-# make          set up, then run the main job: compile, header, registry, audit
+# make          set up, then run the main job: compile, header, registry, audit, verify
 # make test     set up, then the whole test suite
 # make lint     types, lint, format
 # make bench    timings (never part of the tests)
@@ -7,9 +7,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: all build test lint bench clean
+.PHONY: all build verify test lint bench clean
 
-all: build
+all: build verify
 
 # Editable, so that a change in ssmtool/ needs no second install; again only when the dependencies may have changed.
 $(VENV)/installed: pyproject.toml
@@ -26,6 +26,10 @@ toolchain: $(VENV)/installed
 build: toolchain
 	$(BIN)/ssmtool build
 	$(BIN)/ssmtool audit-ptx --resources
+
+# On the GPUs of this machine if there are any, else on the CPU; the last line says which.
+verify: build
+	$(BIN)/ssmtool verify
 
 test: toolchain
 	$(BIN)/python -m pytest -n 2

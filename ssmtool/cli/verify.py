@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -111,6 +111,9 @@ def command(
     with _devices(device, require) as (devices, why):
         outcome = _run(app, plan, devices, share=_shares(device), output_format=output_format)
     outcome.extra += plan.findings
+    for result in outcome:
+        if result.path is not None:
+            result.path = plan.show(Path(result.path))
     outcome.again = _again(files, ptx, device)
     saved = _save(save_failure, outcome, plan.texts)
     _remember(app, plan.root, outcome, output_format)
@@ -129,6 +132,7 @@ class _Plan:
     findings: list[Finding]
     notes: list[str]
     root: Path
+    show: Callable[[Path], str]
 
 
 def _plan(
@@ -182,7 +186,7 @@ def _plan(
         vectors.cases = quick_cases(vectors.cases, needed)
         if count > len(vectors.cases):
             notes.append(f"--quick: {len(vectors.cases)} of {count} cases; without it all of them run")
-    return _Plan(vectors, texts, options, with_relations, findings, notes, root)
+    return _Plan(vectors, texts, options, with_relations, findings, notes, root, show)
 
 
 def _project(app: AppContext, *, needed: bool) -> Project | None:

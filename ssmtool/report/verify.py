@@ -175,12 +175,13 @@ def _style(_row: int, _column: int, cell: str) -> str:
 
 
 def print_details(outcome: Outcome) -> None:
-    """Every wrong buffer of every wrong run, below the findings' first one."""
+    """Every wrong buffer of every wrong run but the first, which its finding tells."""
     for result in outcome.failed:
         wrong = [run for run in result.runs if not run.ok]
-        lines = [line for run in wrong for line in _lines(run)]
-        if len(lines) > 1:
-            print(f"{result.kind} {result.name} on {result.device}:")
+        # The first is in the finding.
+        lines = [line for run in wrong for line in _lines(run)][1:]
+        if lines:
+            print(f"{result.kind} {result.name} on {result.device}, besides what is said below:")
             for line in lines[:_MOST_LINES]:
                 print(folded(f"  {line}"))
             if len(lines) > _MOST_LINES:
@@ -208,6 +209,11 @@ def summary(outcome: Outcome) -> str:
         parts.append(f"{plural(len(relations), 'relation')} in {plural(len(rounds), 'round')}")
     words = f"{' and '.join(parts)} of {plural(len(kernels), 'kernel')} on {', '.join(outcome.devices)}"
     watched = _watched(cases)
+    compared = [each for each in outcome if each.kind == "devices"]
+    if compared:
+        runs = sum(len(each.runs) for each in compared)
+        equal = sum(run.ok and not run.notes for each in compared for run in each.runs)
+        watched += f"; {equal} of {plural(runs, 'run')} with equal bits on every device"
     time_words = f"{outcome.seconds:.1f} s"
     if outcome.compile_seconds >= 0.1:
         time_words += f", {outcome.compile_seconds:.1f} s of it compiling"

@@ -144,6 +144,12 @@ class Outcome:
                 found.required_skips.append(Skip(_title(result), result.problem, result.fix))
             elif result.status is Status.NOT_HERE:
                 found.skips.append(Skip(_title(result), result.problem, result.fix))
+            if result.kind == "devices" and (notes := [note for run in result.runs for note in run.notes]):
+                more = f" (and {len(notes) - 1} more of this case)" if len(notes) > 1 else ""
+                message = f"{result.name}: {notes[0]}{more}"
+                found.findings.append(
+                    Finding("verify/unit-differs", Severity.NOTE, message, fix="ssmtool probe --device cuda")
+                )
         if not any(each.status in (Status.OK, Status.WRONG) for each in self.results) and not found.required_skips:
             found.required_skips.append(Skip("the PTX", "no case and no relation ran", "ssmtool verify --only '*'"))
         return found
