@@ -116,7 +116,8 @@ def command(
             result.path = plan.show(Path(result.path))
     outcome.again = _again(files, ptx, device)
     saved = _save(save_failure, outcome, plan.texts)
-    _remember(app, plan.root, outcome, output_format)
+    whole = not (files or only or last_failed or quick or relations != "auto")
+    _remember(app, plan.root, outcome, output_format, whole=whole)
     _report(app, outcome, output_format, files, notes=[*why, *plan.notes], saved=saved)
     return int(outcome.verdict)
 
@@ -165,12 +166,13 @@ def _plan(
     wanted = {each.name for each in all_relations() if fits(patterns, each.name, each.entries)}
     vectors.cases = [case for case in vectors.cases if fits(patterns, case.meta.name, case.kernels)]
     if last_failed:
-        failed = read_failed(root)
-        if not failed:
-            notes.append("nothing is known to have failed last time: everything runs")
+        failed = set(read_failed(root) or ())
+        again = [case for case in vectors.cases if case.meta.name in failed]
+        if again or wanted & failed:
+            wanted &= failed
+            vectors.cases = again
         else:
-            wanted &= set(failed)
-            vectors.cases = [case for case in vectors.cases if case.meta.name in failed]
+            notes.append("nothing that is here is known to have failed last time: everything runs")
     with_relations = with_relations and bool(wanted)
     options = replace(options, names=None if len(wanted) == len(names) else frozenset(wanted))
     if only and not vectors.cases and not with_relations:
@@ -287,14 +289,15 @@ def _save(folder: Path | None, outcome: Outcome, texts: list[Text]) -> list[Path
     return save_failures(folder, outcome.results, texts)
 
 
-def _remember(app: AppContext, root: Path, outcome: Outcome, output_format: str) -> None:
-    """What is not right now, with what was not and did not run."""
+def _remember(app: AppContext, root: Path, outcome: Outcome, output_format: str, *, whole: bool) -> None:
+    """What is not right now and, unless everything ran, what was not and did not run."""
     from ssmtool.verify import Status
     from ssmtool.verify.state import read_failed, write_failed
 
     ran = {each.name for each in outcome}
     bad = {each.name for each in outcome if each.status in (Status.WRONG, Status.UNCHECKED)}
-    problem = write_failed(root, bad | (set(read_failed(root) or ()) - ran))
+    earlier = set() if whole else set(read_failed(root) or ()) - ran
+    problem = write_failed(root, bad | earlier)
     if problem and not app.quiet and output_format == "console":
         click.echo(problem, err=True)
 

@@ -99,6 +99,16 @@ def test_last_failed_runs_what_failed_until_it_passes(run: Run, project: Path) -
     assert "everything runs" in run(project, *VERIFY, "--last-failed").err
 
 
+def test_a_name_that_is_gone_does_not_keep_last_failed_from_running(run: Run, project: Path) -> None:
+    bad = project / "golden" / "bad.npz"
+    bad.write_bytes(b"")
+    assert run(project, *VERIFY).code == 2
+    bad.unlink()
+    ran = run(project, *VERIFY, "--last-failed")
+    assert ran.code == 0
+    assert "everything runs" in ran.err
+
+
 def test_a_saved_failure_fails_again_with_the_command_that_is_told(run: Run, project: Path, tmp_path: Path) -> None:
     damage(project, "neg.f32", "mov.f32")
     folder = tmp_path / "failures"
