@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from hypothesis import given, settings
@@ -86,7 +87,7 @@ def holds(text: str) -> None:
     try:
         use_everything(text)
     except PtxSyntaxError as error:
-        lines = text.split("\n")
+        lines = re.split(r"\r\n|\r|\n", text)  # a lone CR ends a line too, as on old Macs
         assert error.line is not None
         assert error.column is not None
         assert 1 <= error.line <= len(lines)
@@ -97,6 +98,10 @@ def holds(text: str) -> None:
 @given(st.sampled_from(TEXTS), st.floats(0, 1))
 def test_truncation(text: str, where: float) -> None:
     holds(text[: int(where * len(text))])
+
+
+def test_a_place_after_a_lone_carriage_return_is_on_the_next_line() -> None:
+    holds(".version 7.4\n.target sm_37\n\r{")
 
 
 @settings(max_examples=300)
