@@ -37,9 +37,7 @@ def audit_step(context: Context) -> Done:
     kernels: dict[str, dict[str, Any]] = {}
     optional = [replace(each, optional=True) for each in assumptions]
     for text in texts:
-        tiers = three_tiers(
-            text.module.text, text.module.target, name=text.name, module=text.module
-        )
+        tiers = three_tiers(text.module.text, text.module.target, name=text.name, module=text.module)
         outcome.skips += [skip for skip in tiers.skips if skip not in outcome.skips]
         if isinstance(tiers.estimate, PtxasReport):
             context.ptxas = f"ptxas {tiers.estimate.ptxas.version}"
@@ -53,9 +51,7 @@ def audit_step(context: Context) -> Done:
             from ssmtool.report.graph import render_graph
 
             for function in text.module.entries:
-                kernels[function.name]["graph"] = render_graph(
-                    analysis_of(text, function, optional)
-                )
+                kernels[function.name]["graph"] = render_graph(analysis_of(text, function, optional))
     limits = _limits(context)
     for kernel in result:
         kernels.setdefault(kernel.name, {}).update(
@@ -81,8 +77,7 @@ def _resources(tiers: Tiers, kernel: str) -> dict[str, Any]:
         item = tier.estimate
         found["ptxas"] = {
             "registers": item.registers,
-            "frame_bytes": item.stack_bytes
-            + sum(each.stack_bytes for each in item.functions),
+            "frame_bytes": item.stack_bytes + sum(each.stack_bytes for each in item.functions),
             "spill_store_bytes": item.spill_store_bytes,
             "spill_load_bytes": item.spill_load_bytes,
             "shared_bytes": item.shared_bytes,
@@ -96,18 +91,14 @@ def _resources(tiers: Tiers, kernel: str) -> dict[str, Any]:
     return found
 
 
-def _occupancy(
-    project: Project, text: Input, tiers: Tiers
-) -> Mapping[str, dict[str, Any]]:
+def _occupancy(project: Project, text: Input, tiers: Tiers) -> Mapping[str, dict[str, Any]]:
     """By kernel, where ptxas counted its registers and its launch is known."""
     from ssmtool.audit.launches import launches_of, settings_launches
     from ssmtool.audit.occupancy import occupancy_rows
 
     known: list[Launch] = settings_launches(project.settings.launch, optional=True)
     shapes = launches_of(text.module.entries, known)
-    rows = occupancy_rows(
-        (tier.estimate for tier in tiers.kernels if tier.estimate), shapes.values()
-    )
+    rows = occupancy_rows((tier.estimate for tier in tiers.kernels if tier.estimate), shapes.values())
     return {
         row.launch.kernel: {
             "grid": list(row.launch.grid), "block": list(row.launch.block), "warps": row.occupancy.warps,
@@ -123,37 +114,24 @@ def _limits(context: Context) -> dict[str, list[dict[str, Any]]]:
     from ssmtool.audit.budgets import FROM_PTXAS, WORDS, measured
 
     project = context.project
-    baseline = read_baseline(
-        project.path(project.settings.baseline), project.settings.baseline
-    )
+    baseline = read_baseline(project.path(project.settings.baseline), project.settings.baseline)
 
     def rows(kernel: KernelAudit) -> list[dict[str, Any]]:
         now = measured(kernel, context.resources.get(kernel.name))
         old = baseline.kernels.get(kernel.name, {}) if baseline else {}
         found = []
         for name, value in now.items():
-            comparable = name not in FROM_PTXAS or (
-                baseline is not None and baseline.ptxas == context.ptxas
-            )
+            comparable = name not in FROM_PTXAS or (baseline is not None and baseline.ptxas == context.ptxas)
             before = old.get(name) if comparable else None
             budgets = [
                 limit
                 for each in project.settings.budget
-                if fnmatchcase(kernel.name, each.kernel)
-                and (limit := getattr(each, name)) is not None
+                if fnmatchcase(kernel.name, each.kernel) and (limit := getattr(each, name)) is not None
             ]
             budget = min(budgets, default=None)
             change = None if before is None else value - before
             over = budget is not None and value > budget
-            verdict = (
-                "over budget"
-                if over
-                else "worse"
-                if (change or 0) > 0
-                else "better"
-                if change
-                else "ok"
-            )
+            verdict = "over budget" if over else "worse" if (change or 0) > 0 else "better" if change else "ok"
             found.append(
                 {"number": name, "what": WORDS[name], "value": value, "budget": budget, "baseline": before,
                  "change": change, "verdict": verdict}

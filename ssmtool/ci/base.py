@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 # Changes of one kind that the one line names; the rest are counted.
 _NAMED = 3
 #  "compiler":{"kind":"nvrtc","version":"11.4.152"} in a header's provenance block
-_COMPILER = re.compile(
-    rb'"compiler":\s*\{"kind":\s*"(\w+)",\s*"version":\s*"([\w.]+)"\}'
-)
+_COMPILER = re.compile(rb'"compiler":\s*\{"kind":\s*"(\w+)",\s*"version":\s*"([\w.]+)"\}')
 
 
 @dataclass
@@ -60,16 +58,10 @@ class Change:
 def resolve(project: Project, revision: str) -> str:
     """The commit of a revision. Raises SsmtoolError when git does not know it: asked before the long work."""
     if not revision or revision.startswith("-") or ":" in revision:
-        raise SsmtoolError(
-            f'"{revision}" is not a git revision', hint="ssmtool ci --base HEAD~1"
-        )
+        raise SsmtoolError(f'"{revision}" is not a git revision', hint="ssmtool ci --base HEAD~1")
     if git(project.root, "rev-parse", "--git-dir") is None:
-        raise SsmtoolError(
-            "--base wants git, and a project in a git repository", path=project.root
-        )
-    commit = git(
-        project.root, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"
-    )
+        raise SsmtoolError("--base wants git, and a project in a git repository", path=project.root)
+    commit = git(project.root, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     if not commit:
         raise SsmtoolError(
             f'git does not know the revision "{revision}"',
@@ -118,9 +110,7 @@ def words(changes: Sequence[Change]) -> str:
     parts = []
     sides = {
         "worse": [f"{each.kernel}: {what}" for each in changes for what in each.worse],
-        "better": [
-            f"{each.kernel}: {what}" for each in changes for what in each.better
-        ],
+        "better": [f"{each.kernel}: {what}" for each in changes for what in each.better],
     }
     for word, told in sides.items():
         if told:
@@ -131,10 +121,7 @@ def words(changes: Sequence[Change]) -> str:
         if names:
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             parts.append(f"{word}: {', '.join(names[:_NAMED])}{more}")
-    other = sum(
-        each.change == "changed" and not each.better and not each.worse
-        for each in changes
-    )
+    other = sum(each.change == "changed" and not each.better and not each.worse for each in changes)
     if other:
         parts.append(f"{plural(other, 'kernel')} changed, neither better nor worse")
     same = sum(each.change == "same" for each in changes)
@@ -157,11 +144,7 @@ def _change(
     numbers = dict(change.numbers)
     if before is not None and now is not None:
         then, today = measured(change.before, before), measured(change.after, now)
-        numbers |= {
-            name: (then[name], today[name])
-            for name in then
-            if then[name] != today[name]
-        }
+        numbers |= {name: (then[name], today[name]) for name in then if then[name] != today[name]}
     same = old.get(change.kernel) == new.get(change.kernel)
     found = Change(
         change.kernel,
@@ -180,11 +163,7 @@ def _texts(inputs: Sequence[Input]) -> dict[str, str]:
     """Kernel -> its text."""
     from ssmtool.build.entries import split_entries
 
-    return {
-        entry.name: entry.text.rstrip()
-        for each in inputs
-        for entry in split_entries(each.module.text)
-    }
+    return {entry.name: entry.text.rstrip() for each in inputs for entry in split_entries(each.module.text)}
 
 
 def _resources(inputs: Sequence[Input], outcome: Outcome) -> dict[str, Resources]:
@@ -201,9 +180,7 @@ def _resources(inputs: Sequence[Input], outcome: Outcome) -> dict[str, Resources
     return found
 
 
-def _verified(
-    context: Context, old: Sequence[Input], changes: Sequence[Change], outcome: Outcome
-) -> None:
+def _verified(context: Context, old: Sequence[Input], changes: Sequence[Change], outcome: Outcome) -> None:
     """Run the old text of changed kernels on today's vectors, where today's text was verified."""
     from ssmtool.ci.verifying import Wanted, by_kernel, verify
     from ssmtool.verify.loaded import Text
@@ -257,8 +234,5 @@ def _compilers(project: Project, commit: str) -> dict[str, list[str]]:
 
 
 def _named(header: bytes) -> list[str]:
-    found = (
-        f"{kind.decode()} {version.decode()}"
-        for kind, version in _COMPILER.findall(header)
-    )
+    found = (f"{kind.decode()} {version.decode()}" for kind, version in _COMPILER.findall(header))
     return list(dict.fromkeys(found))

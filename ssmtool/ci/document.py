@@ -55,20 +55,12 @@ def headline(run: Run) -> str:
         names = [step.name for step in run.steps if step.ran]
         kernels = len({name for step in run.steps for name in step.done.kernels})
         skipped = len(run.outcome.skips)
-        words = (
-            f"{plural(kernels, 'kernel')}; {', '.join(names)} in {run.seconds:.1f} s"
-        )
-        return f"{partial}{WORDS[verdict]}: {words}" + (
-            f"; {plural(skipped, 'check')} skipped" if skipped else ""
-        )
+        words = f"{plural(kernels, 'kernel')}; {', '.join(names)} in {run.seconds:.1f} s"
+        return f"{partial}{WORDS[verdict]}: {words}" + (f"; {plural(skipped, 'check')} skipped" if skipped else "")
     step, what = first
     if isinstance(what, Finding):
         place = f"{what.where}: " if what.where else ""
-        kernel = (
-            f"{what.kernel}: "
-            if what.kernel and what.kernel not in what.message
-            else ""
-        )
+        kernel = f"{what.kernel}: " if what.kernel and what.kernel not in what.message else ""
         told = f"{place}{kernel}{what.message}"
     else:
         told = f"{what.check}: {what.reason}"
@@ -82,11 +74,7 @@ def headline(run: Run) -> str:
 def _verdict(kernel: str, facts: dict[str, Any], findings: list[Finding]) -> str:
     """One word: `wrong` for a kernel that an error names, else as the numbers came out, else `not verified`."""
     for each in findings:
-        if (
-            each.severity is Severity.ERROR
-            and each.kernel
-            and kernel in each.kernel.split(", ")
-        ):
+        if each.severity is Severity.ERROR and each.kernel and kernel in each.kernel.split(", "):
             return "wrong"
     ladder = facts.get("ladder")
     if ladder is not None and ladder["has_loader"] and not ladder["loads"]:

@@ -93,11 +93,7 @@ class Step:
     @property
     def word(self) -> str:
         """`ok`, `wrong`, `not checked`, or `left out`."""
-        return (
-            WORDS[self.outcome.verdict]
-            if self.ran or self.outcome.required_skips
-            else "left out"
-        )
+        return WORDS[self.outcome.verdict] if self.ran or self.outcome.required_skips else "left out"
 
     @property
     def skipped(self) -> int:
@@ -113,9 +109,7 @@ class Step:
             "exit_code": int(self.outcome.verdict),
             "seconds": round(self.seconds, 3),
             "findings": len(self.outcome.findings),
-            "errors": sum(
-                each.severity is Severity.ERROR for each in self.outcome.findings
-            ),
+            "errors": sum(each.severity is Severity.ERROR for each in self.outcome.findings),
             "skipped": self.skipped,
             "summary": self.done.summary,
         }
@@ -134,17 +128,9 @@ class Run:
         """Everything found, in the order of the chain; what two steps say alike is said once."""
         whole = Outcome()
         for step in self.steps:
-            whole.findings += [
-                each for each in step.outcome.findings if each not in whole.findings
-            ]
-            whole.skips += [
-                each for each in step.outcome.skips if each not in whole.skips
-            ]
-            whole.required_skips += [
-                each
-                for each in step.outcome.required_skips
-                if each not in whole.required_skips
-            ]
+            whole.findings += [each for each in step.outcome.findings if each not in whole.findings]
+            whole.skips += [each for each in step.outcome.skips if each not in whole.skips]
+            whole.required_skips += [each for each in step.outcome.required_skips if each not in whole.required_skips]
         return whole
 
     @property

@@ -27,9 +27,7 @@ def provenance(context: Context) -> dict[str, Any]:
         header = sha256(read_bytes(project.header_path))
     except SsmtoolError:
         header = None
-    changed = git(
-        project.root, "status", "--porcelain", "--untracked-files=no", "--", "."
-    )
+    changed = git(project.root, "status", "--porcelain", "--untracked-files=no", "--", ".")
     return {
         "ssmtool": __version__,
         "time": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC"),
@@ -56,8 +54,4 @@ def git(folder: Path, *arguments: str) -> str | None:
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return (
-        done.stdout.decode(sys.getfilesystemencoding(), "replace").strip()
-        if done.returncode == 0
-        else None
-    )
+    return done.stdout.decode(sys.getfilesystemencoding(), "replace").strip() if done.returncode == 0 else None

@@ -28,8 +28,7 @@ def require_step(context: Context) -> Done:
                 "ci/required-missing",
                 Severity.ERROR,
                 f"--require {word}: {result.found}",
-                effect=result.means
-                or "what was asked for is not checked on this machine",
+                effect=result.means or "what was asked for is not checked on this machine",
                 fix=result.mend or f"ssmtool doctor --require {word}",
             )
             outcome.findings.append(finding)

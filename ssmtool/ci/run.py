@@ -88,9 +88,7 @@ def _left_out(name: str) -> Step:
 
 def _not_reached(name: str) -> Step:
     reason = "the run was interrupted before it ended"
-    skip = Skip(
-        f"step {name}", reason, f"ssmtool ci --only {name}" if name in STEPS else None
-    )
+    skip = Skip(f"step {name}", reason, f"ssmtool ci --only {name}" if name in STEPS else None)
     return Step(name, Done(Outcome(required_skips=[skip]), reason), ran=False)
 
 

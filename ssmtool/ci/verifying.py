@@ -55,14 +55,10 @@ def verify_step(context: Context) -> Done:
     context.devices = outcome.devices
     found = outcome.findings()
     found.skips += skips
-    kernels = by_kernel(
-        outcome, [entry.name for text in texts for entry in text.module.entries]
-    )
+    kernels = by_kernel(outcome, [entry.name for text in texts for entry in text.module.entries])
     found.skips += _bare(outcome, kernels)
     context.numbers = {name: data["numbers"] for name, data in kernels.items()}
-    data = {
-        key: value for key, value in verify_json(outcome).items() if key != "tables"
-    }
+    data = {key: value for key, value in verify_json(outcome).items() if key != "tables"}
     return Done(found, summary(outcome), {"verify": data}, kernels)
 
 
@@ -101,18 +97,12 @@ def verify(context: Context, wanted: Wanted) -> tuple[Outcome, list[Skip]]:
     if wanted.kernels is not None:
         asked = set(wanted.kernels)
         vectors.cases = [case for case in vectors.cases if asked & set(case.kernels)]
-        names = frozenset(
-            each.name for each in all_relations() if asked & set(each.entries)
-        )
-    options = Options(
-        check="bounds" if quick else "all", rounds=1 if quick else 3, names=names
-    )
+        names = frozenset(each.name for each in all_relations() if asked & set(each.entries))
+    options = Options(check="bounds" if quick else "all", rounds=1 if quick else 3, names=names)
     skips = []
     if quick:
         count = len(vectors.cases)
-        vectors.cases = quick_cases(
-            vectors.cases, relation_kernels(applicable(wanted.texts, options))
-        )
+        vectors.cases = quick_cases(vectors.cases, relation_kernels(applicable(wanted.texts, options)))
         if left := count - len(vectors.cases):
             skips.append(
                 Skip(
@@ -141,11 +131,7 @@ def _devices(context: Context) -> Iterator[tuple[Devices, list[Skip]]]:
     from ssmtool.device import DeviceError, open_devices
 
     target = next(
-        (
-            word.partition(":")[0]
-            for word in context.options.require
-            if word.startswith("sm_")
-        ),
+        (word.partition(":")[0] for word in context.options.require if word.startswith("sm_")),
         None,
     )
     asked = context.options.device
@@ -158,9 +144,7 @@ def _devices(context: Context) -> Iterator[tuple[Devices, list[Skip]]]:
         try:
             devices = open_devices("cuda", require=target)
         except DeviceError as error:
-            skips.append(
-                Skip(CARD, error.message, "run ssmtool ci on the machine with the card")
-            )
+            skips.append(Skip(CARD, error.message, "run ssmtool ci on the machine with the card"))
             devices = open_devices("cpu")
     try:
         yield devices, skips
@@ -181,12 +165,8 @@ def by_kernel(outcome: Outcome, entries: Sequence[str]) -> dict[str, dict[str, A
         found[name] = {
             "numbers": _verdict(name, results),
             "vectors": [_vector(name, each) for each in results if each.kind == "case"],
-            "relations": _relations(
-                [each for each in results if each.kind == "relation"]
-            ),
-            "devices": [
-                _comparison(each) for each in results if each.kind == "devices"
-            ],
+            "relations": _relations([each for each in results if each.kind == "relation"]),
+            "devices": [_comparison(each) for each in results if each.kind == "devices"],
             "error_decades": _decades(name, results),
         }
     return found
@@ -197,9 +177,7 @@ def _verdict(kernel: str, results: Sequence[Result]) -> str:
     from ssmtool.verify.result import Status
 
     for each in results:
-        if each.status is Status.WRONG and any(
-            kernel in run.entries and not run.ok for run in each.runs
-        ):
+        if each.status is Status.WRONG and any(kernel in run.entries and not run.ok for run in each.runs):
             return "wrong"
     statuses = {each.status for each in results}
     if Status.UNCHECKED in statuses or not statuses & {Status.OK, Status.WRONG}:
@@ -208,9 +186,7 @@ def _verdict(kernel: str, results: Sequence[Result]) -> str:
 
 
 def _arrays(kernel: str, result: Result) -> list[ArrayResult]:
-    return [
-        array for run in result.runs if kernel in run.entries for array in run.arrays
-    ]
+    return [array for run in result.runs if kernel in run.entries for array in run.arrays]
 
 
 def _vector(kernel: str, result: Result) -> dict[str, Any]:
@@ -223,16 +199,12 @@ def _vector(kernel: str, result: Result) -> dict[str, Any]:
     return {
         "name": result.name,
         "device": result.device,
-        "status": result.status.value
-        if not ran or not all(run.ok for run in ran)
-        else "ok",
+        "status": result.status.value if not ran or not all(run.ok for run in ran) else "ok",
         "check": result.check,
         "seconds": round(result.seconds, 6),
         "nmse": finite(max((array.nmse for array in arrays), default=0.0)),
         "nmse_limit": min(limits, default=None),
-        "max_abs_over_rms": finite(
-            max((array.max_rms for array in arrays), default=0.0)
-        ),
+        "max_abs_over_rms": finite(max((array.max_rms for array in arrays), default=0.0)),
         "max_ulp": max((array.max_ulp for array in arrays), default=0),
         "nonfinite": sum(array.nonfinite for array in arrays),
         "policies": list(dict.fromkeys(str(array.policy) for array in arrays)),
@@ -247,11 +219,7 @@ def _decades(kernel: str, results: Sequence[Result]) -> dict[str, int]:
         for array in _arrays(kernel, each) if each.kind == "case" else ():
             power = None
             if array.nmse > 0:
-                power = (
-                    math.floor(math.log10(array.nmse))
-                    if math.isfinite(array.nmse)
-                    else 99
-                )
+                power = math.floor(math.log10(array.nmse)) if math.isfinite(array.nmse) else 99
             counts[power] = counts.get(power, 0) + 1
     words = {None: "0", 99: "not finite"}
     order = sorted(counts, key=lambda power: -999 if power is None else power)

@@ -104,13 +104,9 @@ def command(
     from ssmtool.report.verify import progress
 
     project = app.load_project()
-    steps = tuple(
-        step for step in KNOWN if (not only or step in only) and step not in skip
-    )
+    steps = tuple(step for step in KNOWN if (not only or step in only) and step not in skip)
     if not steps:
-        raise SsmtoolError(
-            "--only and --skip leave no step to run", hint=f"steps: {', '.join(STEPS)}"
-        )
+        raise SsmtoolError("--only and --skip leave no step to run", hint=f"steps: {', '.join(STEPS)}")
     words = _required(require)
     if base is not None:
         from ssmtool.ci.base import resolve
@@ -127,9 +123,7 @@ def command(
         graphs=html is not None or output_format == "json",
     )
     with progress(quiet=app.quiet or output_format != "console") as listener:
-        whole = run(
-            Context(project, options, listener), tell=_teller(app, output_format)
-        )
+        whole = run(Context(project, options, listener), tell=_teller(app, output_format))
     data = document(whole, command=_command(options))
     if html is not None:
         from ssmtool.files import write_atomic
@@ -199,9 +193,7 @@ def _command(options: Options) -> str:
     return " ".join(words)
 
 
-def _report(
-    app: AppContext, whole: Run, data: dict[str, Any], output_format: str
-) -> None:
+def _report(app: AppContext, whole: Run, data: dict[str, Any], output_format: str) -> None:
     if output_format == "console":
         from ssmtool.report.ci import print_ci
 
@@ -216,9 +208,7 @@ def _report(
         click.echo(render_pull_request(data), nl=False)
     else:
         # SARIF carries it all; JUnit takes scalars, so the time of each step stands by itself.
-        seconds = {
-            f"seconds of {step['name']}": step["seconds"] for step in data["steps"]
-        }
+        seconds = {f"seconds of {step['name']}": step["seconds"] for step in data["steps"]}
         extra = {
             **seconds,
             "headline": data["headline"],

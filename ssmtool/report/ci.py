@@ -55,11 +55,7 @@ def print_ci(run: Run, document: dict[str, Any], *, quiet: bool = False) -> None
         )
         if "base" in document:
             base = document["base"]
-            print(
-                folded(
-                    f"since {base['revision']} ({base['commit'][:12]}): {base['line']}"
-                )
-            )
+            print(folded(f"since {base['revision']} ({base['commit'][:12]}): {base['line']}"))
             print()
     outcome = run.outcome
     skipped = len(outcome.skips) + len(outcome.required_skips)

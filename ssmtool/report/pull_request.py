@@ -34,9 +34,7 @@ def render_pull_request(document: dict[str, Any]) -> str:
     tail = ["", f"Reproduce: {code(_command(document))}"]
     blocks = [_kernels(document["kernels"])]
     if base is not None:
-        blocks += [
-            _changed(each) for each in base["kernels"] if each["change"] == "changed"
-        ]
+        blocks += [_changed(each) for each in base["kernels"] if each["change"] == "changed"]
         blocks += [_named(base["kernels"], change) for change in ("new", "gone")]
         blocks += _compilers(base["compilers"])
     blocks.append(_skips(document["skips"]))
@@ -63,9 +61,7 @@ def _command(document: dict[str, Any]) -> str:
     """The command with the commit instead of a name that moves."""
     command, base = document["command"], document.get("base")
     if base is not None:
-        command = command.replace(
-            f"--base {shlex.quote(base['revision'])}", f"--base {base['commit'][:12]}"
-        )
+        command = command.replace(f"--base {shlex.quote(base['revision'])}", f"--base {base['commit'][:12]}")
     return f"ssmtool {command}"
 
 
@@ -96,9 +92,7 @@ def _more(count: int, most: int) -> list[str]:
 def _findings(findings: Sequence[dict[str, Any]]) -> list[str]:
     if not findings:
         return []
-    order = sorted(
-        findings, key=lambda each: ("error", "warning", "note").index(each["severity"])
-    )
+    order = sorted(findings, key=lambda each: ("error", "warning", "note").index(each["severity"]))
     rows = [
         [
             each["severity"],
@@ -115,17 +109,13 @@ def _findings(findings: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _place(finding: dict[str, Any]) -> str:
-    return ":".join(
-        str(finding[key]) for key in ("path", "line", "column") if key in finding
-    )
+    return ":".join(str(finding[key]) for key in ("path", "line", "column") if key in finding)
 
 
 def _skips(skips: Sequence[dict[str, Any]]) -> list[str]:
     if not skips:
         return []
-    rows = [
-        [each["check"], each["reason"], each.get("fix", "")] for each in skips[:_SKIPS]
-    ]
+    rows = [[each["check"], each["reason"], each.get("fix", "")] for each in skips[:_SKIPS]]
     more = len(skips) - _SKIPS
     table = _table(
         ("not checked", "why", "mend it"),
@@ -156,26 +146,16 @@ def _kernels(kernels: Sequence[dict[str, Any]]) -> list[str]:
 
 def _kernel_row(kernel: dict[str, Any]) -> list[str]:
     ladder, audit = kernel.get("ladder"), kernel.get("audit")
-    local = (
-        "-"
-        if audit is None
-        else f"{audit['local']['path_loads']}+{audit['local']['path_stores']}"
-    )
+    local = "-" if audit is None else f"{audit['local']['path_loads']}+{audit['local']['path_stores']}"
     ptxas = (kernel.get("resources") or {}).get("ptxas")
     vectors = kernel.get("vectors") or []
     errors = [each["nmse"] for each in vectors]
     # Words among them are NaN and infinities: nothing is worse.
-    worst = next((each for each in errors if isinstance(each, str)), None) or max(
-        errors, default=None
-    )
+    worst = next((each for each in errors if isinstance(each, str)), None) or max(errors, default=None)
     return [
         kernel["name"],
         kernel["verdict"],
-        "-"
-        if ladder is None or not ladder["has_loader"]
-        else "yes"
-        if ladder["loads"]
-        else "no",
+        "-" if ladder is None or not ladder["has_loader"] else "yes" if ladder["loads"] else "no",
         local,
         str(ptxas["registers"]) if ptxas else "-",
         "-" if worst is None else worst if isinstance(worst, str) else f"{worst:.1e}",
@@ -189,10 +169,7 @@ def _changed(change: dict[str, Any]) -> list[str]:
         **dict.fromkeys(change["worse"], "worse"),
         **dict.fromkeys(change["better"], "better"),
     }
-    rows = [
-        [name.replace("_", " "), str(then), str(now), ""]
-        for name, (then, now) in change["numbers"].items()
-    ]
+    rows = [[name.replace("_", " "), str(then), str(now), ""] for name, (then, now) in change["numbers"].items()]
     for row in rows:
         row[3] = side.get(f"{row[0]} {row[1]} -> {row[2]}", "")
     if change["verified"]:
@@ -205,13 +182,7 @@ def _changed(change: dict[str, Any]) -> list[str]:
                 "" if then == now else "better" if now == "ok" else "worse",
             ]
         )
-    word = (
-        "worse"
-        if change["worse"]
-        else "better"
-        if change["better"]
-        else change["change"]
-    )
+    word = "worse" if change["worse"] else "better" if change["better"] else change["change"]
     title = f"{change['kernel']}: {word}"
     if change["reasons"] and change["change"] == "changed":
         title += f" ({'; '.join(change['reasons'])})"
@@ -231,8 +202,4 @@ def _compilers(compilers: dict[str, list[str]]) -> list[list[str]]:
         ", ".join(compilers["then"]) or "not recorded",
         ", ".join(compilers["now"]) or "not recorded",
     )
-    return (
-        []
-        if then == now
-        else [[f"Compiler of the header: {escape(then)} then, {escape(now)} now.", ""]]
-    )
+    return [] if then == now else [[f"Compiler of the header: {escape(then)} then, {escape(now)} now.", ""]]

@@ -29,9 +29,7 @@ def require_jinja() -> None:
     import importlib.util
 
     if importlib.util.find_spec("jinja2") is None:
-        raise SsmtoolError(
-            "an HTML report needs jinja2", hint="pip install 'ssmtool[report]'"
-        )
+        raise SsmtoolError("an HTML report needs jinja2", hint="pip install 'ssmtool[report]'")
 
 
 def render_html(document: dict[str, Any]) -> str:
@@ -43,9 +41,7 @@ def render_html(document: dict[str, Any]) -> str:
         "base-uri 'none'; form-action 'none'"
     )
     template = _environment().get_template("page.html.j2")
-    page = template.render(
-        report=document, policy=policy, style=_markup(style), script=_markup(script)
-    )
+    page = template.render(report=document, policy=policy, style=_markup(style), script=_markup(script))
     return f"{page}\n"
 
 
@@ -96,22 +92,14 @@ def number(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
-        return (
-            "0"
-            if value == 0
-            else f"{value:.1e}"
-            if abs(value) < 0.01 or abs(value) >= 1000
-            else f"{value:.2f}"
-        )
+        return "0" if value == 0 else f"{value:.1e}" if abs(value) < 0.01 or abs(value) >= 1000 else f"{value:.2f}"
     return str(value)
 
 
 def worst(vectors: Sequence[Mapping[str, Any]]) -> float | str | None:
     """The largest NMSE of a kernel's vectors; words among them are NaN and infinities, and nothing is worse."""
     errors = [each["nmse"] for each in vectors]
-    return next((each for each in errors if isinstance(each, str)), None) or max(
-        errors, default=None
-    )
+    return next((each for each in errors if isinstance(each, str)), None) or max(errors, default=None)
 
 
 def signed(value: int | None) -> str:
@@ -125,9 +113,7 @@ def log_width(value: Any, width: int = 100) -> float:
         return float(width)
     if value <= 0:
         return 0.0
-    return round(
-        width * min(1.0, max(0.0, (math.log10(value) - _LEAST) / (_MOST - _LEAST))), 1
-    )
+    return round(width * min(1.0, max(0.0, (math.log10(value) - _LEAST) / (_MOST - _LEAST))), 1)
 
 
 def image(svg: str) -> str:
