@@ -1,6 +1,7 @@
 /*
  * The loader behind fc_cuda.h. In reading order: the kernel names, loading the kernels, opening and closing, launching,
- * memory. fc_cuda_driver.h holds the driver's entry points and the texts of failures, fc_ptx_text.h reads PTX.
+ * memory. fc_cuda_driver.h holds the driver's entry points and the texts of failures, fc_ptx_text.h reads PTX,
+ * fc_cuda_fast.h loads the second module.
  */
 
 #include "fc_cuda.h"
@@ -55,6 +56,17 @@ static const struct {
 #undef FC_KERNEL_ROW
 };
 
+static const struct {
+    const char *symbol;
+    int arguments;
+} fast_kernels[] = {
+#define FC_KERNEL_ROW(constant, symbol, arguments) {#symbol, arguments},
+    FC_FAST_KERNELS(FC_KERNEL_ROW)
+#undef FC_KERNEL_ROW
+};
+
+#define FC_FAST_COUNT ((int)(sizeof fast_kernels / sizeof fast_kernels[0]))
+
 /* The other direction is allowed: a kernel is usable by name before it has its constant in fc_cuda.h. */
 static_assert(sizeof ssm_names / sizeof ssm_names[0] >= FC_KERNEL_COUNT,
               "ssm_names is shorter than FC_KERNELS: a name was deleted, or a missing comma joined two");
@@ -66,6 +78,8 @@ struct fc_cuda {
     void *module;
     int loaded; /* functions[0 .. loaded-1] are usable */
     void *functions[FC_NAME_COUNT];
+    void *fast_module; /* NULL unless fc_cuda_options.fast asked for it */
+    void *fast_functions[FC_FAST_COUNT];
     fc_device_info info;
 };
 
@@ -121,8 +135,34 @@ static void append_missing_cause(fc_error *error, const char *ptx, const char *c
 
 /*
  * Looks `count` names up, in order, and stops at the first that the module lacks: a list that is wrong at one place is
- * not to be trusted beyond it. `slots` is the true length of `names`. The context is current.
+ * not to be trusted beyond it. `loaded` counts what was found. The context is current.
  */
+static fc_status look_up(const fc_cuda *cuda, void *module, void **functions, int *loaded, const char *const *names,
+                         int count, const char *ptx, fc_error *error)
+{
+    for (int i = 0; i < count; i++) {
+        const int code = cuda->driver.module_function(&functions[i], module, names[i]);
+        if (code != CUDA_OK) {
+            functions[i] = NULL;
+            const fc_status status = code == CUDA_NOT_FOUND ? FC_ERROR_KERNEL_MISSING : FC_ERROR_CUDA;
+            fail(error, status, "kernel ");
+            append(error, "%s, name %d of %d (index %d), %s", names[i], i + 1, count, i,
+                   code == CUDA_NOT_FOUND ? "is not in the loaded module" : "cannot be taken from the module");
+            append_cuda(&cuda->driver, error, code);
+            append(error, "\n  usable: %d before it", i);
+            append_names(error, names, 0, i);
+            append(error, "  inert: it and %d after it", count - i - 1);
+            append_names(error, names, i + 1, count);
+            if (code == CUDA_NOT_FOUND)
+                append_missing_cause(error, ptx, names, count, i);
+            return status;
+        }
+        *loaded = i + 1;
+    }
+    return FC_OK;
+}
+
+/* `slots` is the true length of `names`. The context is current. */
 static fc_status fc_load_functions(fc_cuda *cuda, const char *const *names, int count, int slots, const char *ptx,
                                    fc_error *error)
 {
@@ -146,38 +186,19 @@ static fc_status fc_load_functions(fc_cuda *cuda, const char *const *names, int 
         append(error, "  run: ssmtool registry --fix");
         return FC_ERROR_REGISTRY;
     }
-    for (int i = 0; i < count; i++) {
-        const int code = cuda->driver.module_function(&cuda->functions[i], cuda->module, names[i]);
-        if (code != CUDA_OK) {
-            cuda->functions[i] = NULL;
-            const fc_status status = code == CUDA_NOT_FOUND ? FC_ERROR_KERNEL_MISSING : FC_ERROR_CUDA;
-            fail(error, status, "kernel ");
-            append(error, "%s, name %d of %d (index %d), %s", names[i], i + 1, count, i,
-                   code == CUDA_NOT_FOUND ? "is not in the loaded module" : "cannot be taken from the module");
-            append_cuda(&cuda->driver, error, code);
-            append(error, "\n  usable: %d before it", i);
-            append_names(error, names, 0, i);
-            append(error, "  inert: it and %d after it", count - i - 1);
-            append_names(error, names, i + 1, count);
-            if (code == CUDA_NOT_FOUND)
-                append_missing_cause(error, ptx, names, count, i);
-            return status;
-        }
-        cuda->loaded = i + 1;
-    }
-    return FC_OK;
+    return look_up(cuda, cuda->module, cuda->functions, &cuda->loaded, names, count, ptx, error);
 }
 
 /* Hands the PTX to the driver. The context is current. */
-static fc_status load_module(fc_cuda *cuda, const char *ptx, fc_error *error)
+static fc_status load_module(const fc_cuda *cuda, void **module, const char *ptx, fc_error *error)
 {
     char log[2048] = "";
     int options[] = {JIT_ERROR_LOG_BUFFER, JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)sizeof log}; /* the interface passes numbers as pointers */
-    const int code = cuda->driver.module_load(&cuda->module, ptx, 2, options, values);
+    const int code = cuda->driver.module_load(module, ptx, 2, options, values);
     if (code == CUDA_OK)
         return FC_OK;
-    cuda->module = NULL;
+    *module = NULL;
     log[sizeof log - 1] = '\0';
 
     const fc_device_info *info = &cuda->info;
@@ -206,6 +227,8 @@ static fc_status load_module(fc_cuda *cuda, const char *ptx, fc_error *error)
         append(error, "\n  the driver's assembler says:\n%s", log);
     return status;
 }
+
+#include "fc_cuda_fast.h"
 
 /* --------------------------------------------------------------------------------------------- opening and closing */
 
@@ -259,15 +282,17 @@ static fc_status open_device(fc_cuda *cuda, int ordinal, fc_error *error)
     return check(d, error, code, "cannot open a context on the CUDA device");
 }
 
-static fc_status load_kernels(fc_cuda *cuda, const char *ptx, fc_error *error)
+static fc_status load_kernels(fc_cuda *cuda, const char *ptx, int fast, fc_error *error)
 {
     const driver *d = &cuda->driver;
     fc_status status = check(d, error, d->context_push(cuda->context), "cannot make the CUDA context current");
     if (status != FC_OK)
         return status;
-    status = load_module(cuda, ptx, error);
+    status = load_module(cuda, &cuda->module, ptx, error);
     if (status == FC_OK)
         status = fc_load_functions(cuda, ssm_names, 15, FC_NAME_COUNT, ptx, error);
+    if (status == FC_OK && fast)
+        status = load_fast_kernels(cuda, error);
     void *popped;
     (void)d->context_pop(&popped);
     return status;
@@ -298,7 +323,7 @@ fc_status fc_cuda_open(fc_cuda **cuda, const fc_cuda_options *options, fc_error 
     }
     status = open_device(opened, options->device, error);
     if (status == FC_OK)
-        status = load_kernels(opened, ptx, error);
+        status = load_kernels(opened, ptx, options->fast, error);
     if (status == FC_OK || (status == FC_ERROR_KERNEL_MISSING && options->keep_partial))
         *cuda = opened;
     else
@@ -314,6 +339,8 @@ void fc_cuda_close(fc_cuda *cuda)
     int code;
     if (cuda->module != NULL) {
         FC_IN_CONTEXT(code, cuda, synchronize());
+        if (cuda->fast_module != NULL)
+            FC_IN_CONTEXT(code, cuda, module_unload(cuda->fast_module));
         FC_IN_CONTEXT(code, cuda, module_unload(cuda->module));
         (void)code;
     }
@@ -334,6 +361,8 @@ int fc_cuda_kernels_loaded(const fc_cuda *cuda)
 
 const char *fc_kernel_name(fc_kernel kernel)
 {
+    if (is_fast(kernel))
+        return fast_kernels[(int)kernel - FC_FAST_FIRST].symbol;
     return (unsigned int)kernel < FC_KERNEL_COUNT ? kernels[kernel].symbol : NULL;
 }
 
@@ -345,15 +374,36 @@ void *fc_cuda_function(const fc_cuda *cuda, const char *symbol)
         if (strcmp(ssm_names[i], symbol) == 0)
             return cuda->functions[i];
     }
+    for (int i = 0; i < FC_FAST_COUNT; i++) {
+        if (strcmp(fast_kernels[i].symbol, symbol) == 0)
+            return cuda->fast_functions[i];
+    }
     return NULL;
 }
 
 /* ------------------------------------------------------------------------------------------------------- launching */
 
-static fc_status need_kernel(const fc_cuda *cuda, fc_kernel kernel, fc_error *error)
+/* A kernel that can be launched: the driver's handle and how many arguments it takes. */
+typedef struct launchable {
+    void *function;
+    int arguments;
+} launchable;
+
+static fc_status need_kernel(const fc_cuda *cuda, fc_kernel kernel, launchable *found, fc_error *error)
 {
     if (cuda == NULL)
         return bad_argument(error, "cuda is NULL: was fc_cuda_open's status looked at?");
+    if (is_fast(kernel)) {
+        const int i = (int)kernel - FC_FAST_FIRST;
+        *found = (launchable){cuda->fast_functions[i], fast_kernels[i].arguments};
+        if (found->function != NULL)
+            return FC_OK;
+        fail(error, FC_ERROR_KERNEL_MISSING, fast_kernels[i].symbol);
+        append(error, " was not loaded: %s",
+               cuda->fast_module == NULL ? "the fast kernels are loaded when fc_cuda_options.fast says so"
+                                         : "loading its module stopped before it");
+        return FC_ERROR_KERNEL_MISSING;
+    }
     if ((unsigned int)kernel >= FC_KERNEL_COUNT)
         return bad_argument(error, "the kernel is none of enum fc_kernel");
     if (cuda->functions[kernel] == NULL) {
@@ -361,6 +411,7 @@ static fc_status need_kernel(const fc_cuda *cuda, fc_kernel kernel, fc_error *er
         append(error, " was not loaded: the module lacked %s, and loading stopped there", ssm_names[cuda->loaded]);
         return FC_ERROR_KERNEL_MISSING;
     }
+    *found = (launchable){cuda->functions[kernel], kernels[kernel].arguments};
     return FC_OK;
 }
 
@@ -369,7 +420,8 @@ fc_status fc_cuda_kernel_info(const fc_cuda *cuda, fc_kernel kernel, fc_kernel_i
     clear(error);
     if (info == NULL)
         return bad_argument(error, "fc_cuda_kernel_info: info is NULL");
-    const fc_status status = need_kernel(cuda, kernel, error);
+    launchable found;
+    const fc_status status = need_kernel(cuda, kernel, &found, error);
     if (status != FC_OK)
         return status;
     const struct {
@@ -383,7 +435,7 @@ fc_status fc_cuda_kernel_info(const fc_cuda *cuda, fc_kernel kernel, fc_kernel_i
     };
     int code = CUDA_OK;
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0] && code == CUDA_OK; i++)
-        FC_IN_CONTEXT(code, cuda, function_attribute(wanted[i].value, wanted[i].attribute, cuda->functions[kernel]));
+        FC_IN_CONTEXT(code, cuda, function_attribute(wanted[i].value, wanted[i].attribute, found.function));
     return check(&cuda->driver, error, code, "cannot ask the driver about a kernel");
 }
 
@@ -391,13 +443,14 @@ fc_status fc_cuda_launch(const fc_cuda *cuda, fc_kernel kernel, fc_dim3 grid, fc
                          void *stream, void **arguments, int argument_count, fc_error *error)
 {
     clear(error);
-    const fc_status status = need_kernel(cuda, kernel, error);
+    launchable found;
+    const fc_status status = need_kernel(cuda, kernel, &found, error);
     if (status != FC_OK)
         return status;
-    const char *symbol = kernels[kernel].symbol;
-    if (arguments == NULL || argument_count != kernels[kernel].arguments) {
+    const char *symbol = fc_kernel_name(kernel);
+    if (arguments == NULL || argument_count != found.arguments) {
         bad_argument(error, symbol);
-        append(error, " takes %d arguments, %d were given%s", kernels[kernel].arguments, argument_count,
+        append(error, " takes %d arguments, %d were given%s", found.arguments, argument_count,
                arguments == NULL ? " as NULL" : "");
         return FC_ERROR_ARGUMENT;
     }
@@ -417,7 +470,7 @@ fc_status fc_cuda_launch(const fc_cuda *cuda, fc_kernel kernel, fc_dim3 grid, fc
     if (grid.x == 0 || grid.y == 0 || grid.z == 0) /* the driver would call this an invalid value */
         return FC_OK;
     int code;
-    FC_IN_CONTEXT(code, cuda, launch(cuda->functions[kernel], grid.x, grid.y, grid.z, block.x, block.y, block.z,
+    FC_IN_CONTEXT(code, cuda, launch(found.function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                                      (unsigned int)shared_bytes, stream, arguments, NULL));
     if (code == CUDA_OK)
         return FC_OK;

@@ -56,11 +56,23 @@ extern "C" {
     X(FC_SSM_DECAY_GATE_NX, fc_ssm_decay_gate_nx, 6) \
     X(FC_SSM_QKNORM_GQA_NX, fc_ssm_qknorm_gqa_nx, 10)
 
+/*
+ * The fast kernels, a module of their own that is loaded when fc_cuda_options.fast asks for it. F(constant, symbol,
+ * number of arguments), in the order of fast_names in fc_cuda_fast.h.
+ */
+#define FC_FAST_KERNELS(F) \
+    F(FC_SSM_RECURRENCE_SLOTS_WARP, fc_ssm_recurrence_slots_warp, 10) \
+    F(FC_SSM_RECURRENCE_SEQ_WARP_MULTI, fc_ssm_recurrence_seq_warp_multi, 12) \
+    F(FC_SSM_DECODE_STEP, fc_ssm_decode_step, 18)
+
 typedef enum fc_kernel {
 #define FC_KERNEL_CONSTANT(constant, symbol, arguments) constant,
     FC_KERNELS(FC_KERNEL_CONSTANT)
+    FC_KERNEL_COUNT, /* of FC_KERNELS */
+    FC_FAST_BEFORE = 999, /* far from the others: neither list moves when the other grows */
+    FC_FAST_KERNELS(FC_KERNEL_CONSTANT)
 #undef FC_KERNEL_CONSTANT
-        FC_KERNEL_COUNT
+    FC_FAST_FIRST = FC_FAST_BEFORE + 1
 } fc_kernel;
 
 typedef enum fc_status {
@@ -96,6 +108,7 @@ typedef struct fc_cuda_options {
      * kernels in place of the batched). Launching one of the others fails with FC_ERROR_KERNEL_MISSING.
      */
     int keep_partial;
+    int fast; /* nonzero: the fast kernels too; every message about the module then speaks of one or the other */
 } fc_cuda_options;
 
 typedef struct fc_cuda fc_cuda;

@@ -46,14 +46,38 @@ Run = Callable[..., Ran]
 
 
 @pytest.fixture
-def product(tmp_path: Path) -> Path:
-    """A copy of the product in a folder of its own: source, loader, generated header, settings."""
+def whole_product(tmp_path: Path) -> Path:
+    """A copy of the product in a folder of its own: sources, loader, generated header, settings."""
     folder = tmp_path / "product"
     folder.mkdir()
     for name in ("kernels", "generated"):
         shutil.copytree(ROOT / name, folder / name)
     shutil.copy(ROOT / "pyproject.toml", folder)
     return folder
+
+
+@pytest.fixture
+def product(whole_product: Path) -> Path:
+    """The same with its first module alone: the 15 kernels, one source, one constant, one loader."""
+    from ssmtool.header import read_header, render_header
+
+    header = whole_product / "generated" / "fc_cuda_ptx.h"
+    header.write_bytes(render_header(header.name, read_header(header).modules[:1]))
+    settings = whole_product / "pyproject.toml"
+    text = settings.read_text("utf-8")
+    first, second = text.index("# Faster kernels with the same bits"), text.index("# What the model uses")
+    third, fourth = text.index("# Of the fast kernels."), text.index("[tool.ruff]")
+    settings.write_text(text[:first] + text[second:third] + text[fourth:], "utf-8")
+    (whole_product / "kernels" / "ssm_gated_delta_fast.cu").unlink()
+    baseline = whole_product / "generated" / "audit-baseline.json"
+    accepted = json.loads(baseline.read_text("utf-8"))
+    accepted["kernels"] = {
+        name: kernel
+        for name, kernel in accepted["kernels"].items()
+        if name in read_header(header).modules[0].entry_names
+    }
+    baseline.write_text(json.dumps(accepted), "utf-8")
+    return whole_product
 
 
 @pytest.fixture

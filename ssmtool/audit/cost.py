@@ -17,7 +17,7 @@ from ssmtool.audit.assumptions import Assumed, Assumption, Parameters, make_assu
 from ssmtool.audit.classes import CLASSES
 from ssmtool.audit.flow import Flow
 from ssmtool.audit.inputs import Input
-from ssmtool.audit.launches import Launch, contract_launches, launches_of
+from ssmtool.audit.launches import Launch, contract_launches, fast_launches, launches_of
 from ssmtool.audit.loopcontrol import classes_by_place
 from ssmtool.audit.names import cut
 from ssmtool.audit.walk import CannotTellError, Shape, walk
@@ -53,7 +53,7 @@ REFERENCE = {
 }
 # Kernels that take their positions one after the other, in a parameter n.
 _SEQUENTIAL = "_seq"
-_CONTRACT = frozenset(launch.kernel for launch in contract_launches())
+_CONTRACT = frozenset(launch.kernel for launch in (*contract_launches(), *fast_launches()))
 # Kernels without a launch that are named; the rest are counted.
 _NAMED = 6
 

@@ -111,7 +111,8 @@ def launches_of(entries: Iterable[Function], given: Sequence[Launch]) -> dict[st
     forbids.
     """
     functions = {function.name: function for function in entries}
-    found = {launch.kernel: launch for launch in contract_launches() if launch.kernel in functions}
+    known = (*contract_launches(), *fast_launches())
+    found = {launch.kernel: launch for launch in known if launch.kernel in functions}
     for launch in given:
         names = [name for name in functions if fnmatchcase(name, launch.kernel)]
         if not names and not launch.optional:
@@ -163,6 +164,16 @@ def contract_launches(
         Launch("fc_ssm_recurrence_slots_2pass", (size, heads, slots), (size, 1, 1), 3 * row),
         Launch("fc_ssm_decay_gate_nx", (_ceil(heads * positions, _FLAT), 1, 1), (_FLAT, 1, 1)),
         Launch("fc_ssm_qknorm_gqa_nx", (n_k_heads, positions, 1), (size, 1, 1), 2 * row),
+    )
+
+
+def fast_launches(*, n_v_heads: int = 32, n_k_heads: int = 16, slots: int = 64) -> tuple[Launch, ...]:
+    """The launches of the fast kernels (docs/kernels.md, 16 to 18) for a decode step of `slots` users; S is 128."""
+    parts = 2 + 2 * (n_v_heads // n_k_heads)
+    return (
+        Launch("fc_ssm_recurrence_slots_warp", (16, n_v_heads, slots), (32, 1, 1)),
+        Launch("fc_ssm_recurrence_seq_warp_multi", (4, n_v_heads, 1), (128, 1, 1)),
+        Launch("fc_ssm_decode_step", (n_k_heads, slots, 1), (512, 1, 1), parts * 128 * _FLOAT),
     )
 
 

@@ -22,7 +22,7 @@ HEADER = Path(__file__).parents[2] / "generated" / "fc_cuda_ptx.h"
 @functools.cache
 def costs() -> dict[str, KernelCost]:
     wanted = ("fc_ssm_recurrence_seq", "fc_ssm_recurrence_seq_unroll128", "fc_ssm_recurrence_seq_warp")
-    (whole,) = read_input(str(HEADER))
+    whole, _ = read_input(str(HEADER))
     found = {}
     for name in wanted:
         text = ".version 7.4\n.target sm_37\n.address_size 64\n.extern .shared .align 16 .b8 shared[];\n"
@@ -77,7 +77,7 @@ def test_the_floors_rest_on_the_traffic_the_contract_has() -> None:
 
 
 def test_slots_of_a_launch_are_on_the_line_that_two_walks_give() -> None:
-    (whole,) = read_input(str(HEADER))
+    whole, _ = read_input(str(HEADER))
     function = whole.module.function("fc_ssm_recurrence_seq")
     assert function is not None
     names = Parameters.of(function, whole.parameters)

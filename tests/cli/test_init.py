@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from conftest import ROOT, Run, snapshot
 from ssmtool.discover import discover
@@ -27,7 +28,9 @@ def tree(tmp_path: Path) -> Path:
 def test_the_products_own_settings_are_found_again(tree: Path, run: Run) -> None:
     assert run(tree, "init").code == 0
     written, ours = find_project(tree).settings, find_project(ROOT).settings
-    assert (written.module, written.header, written.target) == (ours.module, ours.header, ours.target)
+    # The second module's names stand in a private header of the loader, and only C files are searched.
+    assert written.module == (ours.module[0], replace(ours.module[1], loader=None))
+    assert (written.header, written.target) == (ours.header, ours.target)
     assert run(tree, "build", "--check").code == 0
 
 
@@ -240,7 +243,8 @@ def test_the_product_without_its_header_gets_the_same_settings(tree: Path, run: 
     (tree / "generated/fc_cuda_ptx.h").unlink()
     assert run(tree, "init").code == 0
     written, ours = find_project(tree).settings, find_project(ROOT).settings
-    assert (written.module, written.header) == (ours.module, ours.header)
+    assert written.module == (ours.module[0], replace(ours.module[1], loader=None))
+    assert written.header == ours.header
 
 
 def test_sources_of_one_name_get_constants_of_their_own(tmp_path: Path, run: Run) -> None:

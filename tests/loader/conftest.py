@@ -39,6 +39,13 @@ CONTRACT = {
     "fc_ssm_qknorm_gqa_nx": "ppppiiiiif",
 }
 
+# The fast kernels, a module of their own.
+FAST = {
+    "fc_ssm_recurrence_slots_warp": "pppppppiif",
+    "fc_ssm_recurrence_seq_warp_multi": "pppppppiiifp",
+    "fc_ssm_decode_step": "pppppppppppiiiifff",
+}
+
 _TYPES = {"p": "u64", "i": "u32", "f": "f32"}
 
 
@@ -51,13 +58,19 @@ def ptx(kernels: dict[str, str], isa: str = "7.4") -> str:
     return "\n".join(lines)
 
 
-def header(text: str) -> str:
-    """A header that carries `text` as the generated one does."""
+def header(text: str, fast: str | None = None) -> str:
+    """A header that carries `text` as the generated one does, and beside it the fast kernels' PTX."""
+    return _constant("FC_PTX_SSM_GATED_DELTA", text) + _constant(
+        "FC_PTX_SSM_GATED_DELTA_FAST", ptx(FAST) if fast is None else fast
+    )
+
+
+def _constant(name: str, text: str) -> str:
     literal = "\n".join(
         '    "{}"'.format(line.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n"))
         for line in text.splitlines(keepends=True)
     )
-    return "static const char FC_PTX_SSM_GATED_DELTA[] =\n" + (literal or '    ""') + ";\n"
+    return f"static const char {name}[] =\n" + (literal or '    ""') + ";\n"
 
 
 @dataclass
@@ -125,6 +138,7 @@ class Workshop:
     sanitize: ClassVar = SANITIZE
     root: ClassVar = ROOT
     contract: ClassVar = CONTRACT
+    fast: ClassVar = FAST
 
     def cc(self, output: str, sources: Sequence[Path], *flags: str) -> subprocess.CompletedProcess[str]:
         command = [self.compiler, *STRICT, *flags, *map(str, sources), "-o", str(self.folder / output), "-ldl"]

@@ -41,6 +41,37 @@ static fc_status launch_all(const fc_cuda *cuda)
     return fc_cuda_synchronize(cuda, &error);
 }
 
+/* The fast kernels, in the same way. */
+static fc_status launch_fast(const fc_cuda *cuda)
+{
+    const struct {
+        fc_kernel kernel;
+        int arguments;
+    } fast[] = {
+#define ROW(constant, symbol, arguments) {constant, arguments},
+        FC_FAST_KERNELS(ROW)
+#undef ROW
+    };
+    for (unsigned int k = 0; k < sizeof fast / sizeof fast[0]; k++) {
+        uint64_t values[32];
+        void *arguments[32];
+        fc_kernel_info info;
+        for (int i = 0; i < fast[k].arguments; i++) {
+            values[i] = 100 * k + (unsigned int)i;
+            arguments[i] = &values[i];
+        }
+        fc_status status = fc_cuda_kernel_info(cuda, fast[k].kernel, &info, &error);
+        if (status == FC_OK)
+            status = fc_cuda_launch(cuda, fast[k].kernel, (fc_dim3){k + 1, 2, 3}, (fc_dim3){128, 1, 1}, 512, NULL,
+                                    arguments, fast[k].arguments, &error);
+        if (status != FC_OK)
+            return status;
+        printf("%s %d\n", fc_kernel_name(fast[k].kernel),
+               fc_cuda_function(cuda, fc_kernel_name(fast[k].kernel)) != NULL);
+    }
+    return fc_cuda_synchronize(cuda, &error);
+}
+
 static int memory(const fc_cuda *cuda)
 {
     uint64_t address = 1;
@@ -109,6 +140,10 @@ static int use(const char *mode, fc_cuda *cuda)
         show(launch_all(cuda));
         return error.status != FC_OK;
     }
+    if (strcmp(mode, "fast") == 0 || strcmp(mode, "fast-without") == 0) {
+        show(launch_fast(cuda));
+        return error.status != FC_OK;
+    }
     if (strcmp(mode, "memory") == 0 || strcmp(mode, "memory-fails") == 0) {
         const int failed = memory(cuda);
         show(error.status);
@@ -162,6 +197,7 @@ int main(int count, char **words)
     const char *device = getenv("HOST_DEVICE");
     options.device = device != NULL ? atoi(device) : 0;
     options.keep_partial = strcmp(mode, "partial") == 0;
+    options.fast = strcmp(mode, "fast") == 0 || getenv("HOST_FAST") != NULL;
     if (strcmp(mode, "null") == 0) {
         fc_cuda_close(NULL);
         show(fc_cuda_open(NULL, &options, &error));

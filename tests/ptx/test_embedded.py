@@ -146,14 +146,15 @@ def test_what_holds_no_ptx_is_an_error(text: str, line: int, says: str) -> None:
 
 def test_the_checked_in_header() -> None:
     header = Path(__file__).parent.parent.parent / "generated" / "fc_cuda_ptx.h"
-    (found,) = extract(header.read_bytes(), "fc_cuda_ptx.h")
-    assert found.name == "FC_PTX_SSM_GATED_DELTA"
-    entries = parse(found.text).require_entries()
-    assert len(entries) == 15
+    constants = extract(header.read_bytes(), "fc_cuda_ptx.h")
+    assert [found.name for found in constants] == ["FC_PTX_SSM_GATED_DELTA", "FC_PTX_SSM_GATED_DELTA_FAST"]
     lines = header.read_text().split("\n")
-    for entry in entries:
-        assert f".entry {entry.name}(" in lines[found.host_line(entry.line) - 1]
-        assert entry.local_bytes == 0
+    for found, kernels in zip(constants, (15, 3), strict=True):
+        entries = parse(found.text).require_entries()
+        assert len(entries) == kernels
+        for entry in entries:
+            assert f".entry {entry.name}(" in lines[found.host_line(entry.line) - 1]
+            assert entry.local_bytes == 0
 
 
 def test_a_megabyte_of_comments_takes_no_time() -> None:
