@@ -11,7 +11,7 @@ from ssmtool.wording import plural
 
 FORMAT = 1
 # Characters of a finding in the first line; the whole of it stands below.
-_LONG = 300
+_LONG = 160
 
 
 def document(run: Run, *, command: str) -> dict[str, Any]:

@@ -44,7 +44,8 @@ def print_ci(run: Run, document: dict[str, Any], *, quiet: bool = False) -> None
     """The first line is the whole story; `quiet` leaves the table out, and everything when all is well."""
     verdict = run.outcome.verdict
     if not (quiet and verdict is Verdict.OK):
-        print(folded(document["headline"]))
+        # Never folded: who reads one line has the command that mends it.
+        print(document["headline"])
     if not quiet:
         print()
         print_table(
