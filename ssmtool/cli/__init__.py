@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "golden": ("golden", "Make, check and show the vectors that kernels are verified by."),
     "probe": ("probe", "Compare a card's arithmetic with the executor's, bit by bit."),
     "run": ("run", "Run a kernel on the CPU, bit for bit, with bounds checked."),
+    "bench": ("bench", "Time the kernels on a card, or count their issue slots on the CPU."),
     "verify": ("verify", "Verify the PTX in the header against golden vectors and relations."),
     "ci": ("ci", "Check every link: source, header, loader, resources, numbers."),
     "doctor": ("doctor", "Examine this machine: compilers, drivers, cards, versions, and what mends them."),

@@ -1,0 +1,107 @@
+"""What a benchmark found, as data."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+# GK210, one K80 die, as the audit has it (ssmtool/audit/cost.py).
+KEPLER = "one GK210: 52 schedulers at 824 to 875 MHz, 240 GB/s"
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """One case on a card. Seconds are those of single runs of the case; `bytes` and `operations` are what it must do.
+
+    `bytes_per_second` is `bytes` over the median; `of_copy` its share of the copy bandwidth measured in the same run.
+    `same_bits` says whether state and outputs equal those of the group's first case, None for that one.
+    """
+
+    case: str
+    group: str
+    launches: int
+    seconds: tuple[float, ...]
+    bytes: int
+    operations: int
+    copy_bytes_per_second: float
+    same_bits: bool | None
+
+    @property
+    def median(self) -> float:
+        """Seconds."""
+        return statistics.median(self.seconds)
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Of what must be moved, at the median."""
+        return self.bytes / self.median
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON data."""
+        return {
+            "case": self.case,
+            "group": self.group,
+            "launches": self.launches,
+            "median_us": self.median * 1e6,
+            "fastest_us": min(self.seconds) * 1e6,
+            "slowest_us": max(self.seconds) * 1e6,
+            "repeats": len(self.seconds),
+            "bytes": self.bytes,
+            "bytes_per_second": self.bytes_per_second,
+            "of_copy": self.bytes_per_second / self.copy_bytes_per_second,
+            "operations_per_second": self.operations / self.median,
+            "same_bits": self.same_bits,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """One case on the executor: warp instructions executed, and what a K80 die cannot beat.
+
+    `slots` are those of the whole case, `per_row` those of one state row and position. Floors are in microseconds: the
+    issue floor at base and boost clock, and that of the bytes at nominal bandwidth.
+    """
+
+    case: str
+    group: str
+    launches: int
+    slots: float
+    per_row: float
+    bytes: int
+    issue_us: tuple[float, float]
+    bandwidth_us: float
+    same_bits: bool | None
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON data."""
+        return asdict(self)
+
+
+@dataclass(slots=True)
+class BenchReport:
+    """One device: `timings` on a card, `slots` on the executor."""
+
+    device: str
+    model: str
+    driver: str | None
+    date: str
+    clocks: str | None = None
+    copy_bytes_per_second: float | None = None
+    timings: list[Timing] = field(default_factory=list)
+    slots: list[Slots] = field(default_factory=list)
+
+    @property
+    def cases(self) -> list[Timing | Slots]:
+        """All of them, of whichever kind."""
+        return [*self.timings, *self.slots]
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON data."""
+        data: dict[str, Any] = {"device": self.device, "model": self.model, "driver": self.driver, "date": self.date}
+        if self.timings:
+            data |= {"clocks": self.clocks, "copy_bytes_per_second": self.copy_bytes_per_second}
+            data["timings"] = [each.to_json() for each in self.timings]
+        if self.slots:
+            data |= {"estimate": True, "machine": KEPLER, "slots": [each.to_json() for each in self.slots]}
+        return data

@@ -1,0 +1,72 @@
+"""A benchmark for people: one table a group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ssmtool.bench.result import KEPLER
+from ssmtool.report.table import print_table
+from ssmtool.wording import plural
+
+if TYPE_CHECKING:
+    from ssmtool.bench.result import BenchReport, Slots, Timing
+
+_BITS = {None: "reference", True: "same", False: "DIFFERENT"}
+
+
+def print_bench(report: BenchReport) -> None:
+    """Times on a card, or slots and floors on the executor."""
+    driver = f", driver of CUDA {report.driver}" if report.driver else ""
+    print(f"{report.device}: {report.model}{driver}; {report.date}")
+    if report.copy_bytes_per_second is not None:
+        clocks = f"; {report.clocks}" if report.clocks else ""
+        rate = _tera(report.copy_bytes_per_second)
+        print(f"copy bandwidth, 512 MiB within the card, bytes read and written: {rate}{clocks}")
+    print()
+    for title in dict.fromkeys(each.group for each in report.cases):
+        timed = [each for each in report.timings if each.group == title]
+        counted = [each for each in report.slots if each.group == title]
+        if timed:
+            columns = ("case", "launches", "us", "fastest", "slowest", "bandwidth", "of copy", "Gop/s", "bits")
+            print_table(title, columns, [_timing(each) for each in timed])
+        if counted:
+            heads = ("case", "launches", "slots", "per row and position", "issue us", "bandwidth us", "bits")
+            print_table(f"{title}; floors of {KEPLER}", heads, [_slots(each) for each in counted])
+
+
+def summary(reports: Sequence[BenchReport]) -> str:
+    """The last line."""
+    compared = [each.same_bits for report in reports for each in report.cases]
+    equal = f"{compared.count(True)} of {len(compared) - compared.count(None)} compared have the first's bits"
+    return f"{plural(len(compared), 'case')} on {', '.join(report.device for report in reports)}; {equal}"
+
+
+def _timing(each: Timing) -> tuple[str, ...]:
+    return (
+        each.case,
+        str(each.launches),
+        f"{each.median * 1e6:.2f}",
+        f"{min(each.seconds) * 1e6:.2f}",
+        f"{max(each.seconds) * 1e6:.2f}",
+        _tera(each.bytes_per_second),
+        f"{each.bytes_per_second / each.copy_bytes_per_second:.1%}",
+        f"{each.operations / each.median / 1e9:.0f}",
+        _BITS[each.same_bits],
+    )
+
+
+def _slots(each: Slots) -> tuple[str, ...]:
+    return (
+        each.case,
+        str(each.launches),
+        f"{each.slots:.0f}",
+        f"{each.per_row:.1f}",
+        f"{each.issue_us[1]:.1f} to {each.issue_us[0]:.1f}",
+        f"{each.bandwidth_us:.1f}",
+        _BITS[each.same_bits],
+    )
+
+
+def _tera(bytes_per_second: float) -> str:
+    return f"{bytes_per_second / 1e12:.3f} TB/s"
