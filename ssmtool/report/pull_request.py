@@ -31,7 +31,7 @@ def render_pull_request(document: dict[str, Any]) -> str:
     lines += [escape(document["headline"]), ""]
     lines += [*_table(COLUMNS, step_rows(document)), ""]
     lines += _findings(document["findings"])
-    tail = ["", f"Reproduce: {code(_command(document))}"]
+    tail = [f"Reproduce: {code(_command(document))}"]
     blocks = [_kernels(document["kernels"])]
     if base is not None:
         blocks += [_changed(each) for each in base["kernels"] if each["change"] == "changed"]

@@ -66,7 +66,10 @@ def sample(name: str = HOSTILE) -> dict[str, Any]:
     }  # fmt: skip
     plain = {"ladder": {**kernel["ladder"], "loads": True, "note": ""}}
     done = Done(
-        outcome, name, {"base": base, "loaders": [{"constant": name, "lines": [name]}]}, {name: kernel, "plain": plain}
+        outcome,
+        name,
+        {"base": base, "loaders": [{"constant": name, "lines": [name]}]},
+        {name: kernel, **{f"plain{number}": plain for number in range(6)}},
     )
     modules = {"modules": [{"source": name, "constant": name, "state": name}]}
     run = Run(

@@ -92,13 +92,31 @@ def test_the_keyboard_sorts_too(opened: Opened) -> None:
 
 
 def test_a_filter_leaves_the_rows_with_all_its_words(opened: Opened) -> None:
-    opened.page.keyboard.press("Tab")
-    assert opened.page.evaluate("document.activeElement.getAttribute('aria-label')") == "Filter the table Steps"
-    opened.page.keyboard.type("launch numbers")
-    assert opened.rows("Steps") == ["verify"]
-    assert opened.page.locator("[role=status]").first.inner_text() == "1 of 2"
+    opened.page.get_by_label("Filter the table Kernels").focus()
+    opened.page.keyboard.type("PLAIN4 line")
+    assert opened.rows("Kernels") == ["plain4"]
+    assert opened.page.locator("[role=status]").first.inner_text() == "1 of 7"
     opened.page.keyboard.press("Escape")
-    assert opened.rows("Steps") == ["build", "verify"]
+    assert len(opened.rows("Kernels")) == 7
+
+
+def test_tab_reaches_every_control_in_its_order(opened: Opened) -> None:
+    reached = []
+    for _ in range(10):
+        opened.page.keyboard.press("Tab")
+        reached.append(
+            opened.page.evaluate(
+                "document.activeElement.tagName + ' ' + document.activeElement.textContent.trim().slice(0, 7)"
+            )
+        )
+    # The region that scrolls, then the heads of its table.
+    assert reached[0].startswith("DIV ") and reached[1:8] == [
+        f"BUTTON {word}" for word in ("step", "link", "verdict", "finding", "skipped", "seconds", "what")
+    ]
+
+
+def test_a_short_table_has_no_filter(opened: Opened) -> None:
+    assert opened.page.get_by_label("Filter the table Steps").count() == 0
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])

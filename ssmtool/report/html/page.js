@@ -1,5 +1,6 @@
 "use strict";
-// Sorts and filters the tables. The page is whole without it.
+// Sorts the tables, and filters those that are long. The page is whole without it.
+const LONG = 6;
 for (const table of document.querySelectorAll("table.sorts")) {
   const body = table.tBodies[0];
   const rows = Array.from(body.rows);
@@ -24,6 +25,7 @@ for (const table of document.querySelectorAll("table.sorts")) {
       body.append(...(down ? sorted.reverse() : sorted));
     });
   });
+  if (rows.length < LONG) continue;
   const label = document.createElement("label");
   label.className = "filter";
   label.append("Filter ");
