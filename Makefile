@@ -2,12 +2,13 @@
 # make test     set up, then the whole test suite
 # make lint     types, lint, format
 # make bench    timings (never part of the tests)
+# make mutants  wrong kernels, each of which must be caught; writes docs/mutants.md
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: all build verify test lint bench clean
+.PHONY: all build verify test lint bench mutants clean
 
 all: build verify
 
@@ -45,6 +46,9 @@ bench: toolchain
 	$(BIN)/python benchmarks/audit.py
 	$(BIN)/python benchmarks/execute.py
 	$(BIN)/ssmtool bench --device cpu
+
+mutants: toolchain
+	$(BIN)/python tools/mutants
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
