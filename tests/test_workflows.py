@@ -33,6 +33,8 @@ SUBSTITUTES = {
     r"--device (?:all|cuda) --require sm_37": "--device cpu --quick --only fc_ssm_gated_norm",
     # All vectors take a minute, and the tests of verify run them.
     r"\bssmtool ci\b": "ssmtool ci --quick",
+    # The checkout of this test has one commit.
+    r"--base HEAD\^1": "--base HEAD",
 }
 # commands that are not run here, and why
 SKIPS = {
@@ -152,9 +154,10 @@ def checkout(tmp_path: Path) -> Path:
 def test_every_command_runs(path: Path, checkout: Path, tmp_path: Path) -> None:
     added = tmp_path / "path"
     added.touch()
+    summary = tmp_path / "summary"
     for step in _steps(path):
         lines = [line for line in step.script.splitlines() if line.strip() not in SKIPS]
-        environ = {**os.environ, **step.environ, "GITHUB_PATH": str(added)}
+        environ = {**os.environ, **step.environ, "GITHUB_PATH": str(added), "GITHUB_STEP_SUMMARY": str(summary)}
         environ["PATH"] = os.pathsep.join([*added.read_text().split(), environ["PATH"]])
         ran = subprocess.run(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", "\n".join(map(_here, lines))],
