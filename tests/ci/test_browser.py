@@ -128,6 +128,14 @@ def test_a_phone_scrolls_down_only_and_colours_follow_it(browser: Any, report: P
     made.page.close()
 
 
+def test_on_paper_no_table_is_cut_off(browser: Any, report: Path) -> None:
+    # A4 across, at 96 pixels an inch, less its margins.
+    made = Opened(browser, report, viewport={"width": 1046, "height": 700})
+    made.page.emulate_media(media="print")
+    assert made.page.evaluate("document.documentElement.scrollWidth") <= 1046
+    made.page.close()
+
+
 def test_on_paper_all_is_there_and_the_filters_are_not(opened: Opened) -> None:
     opened.page.emulate_media(media="print")
     assert not opened.page.locator(".filter").first.is_visible()
