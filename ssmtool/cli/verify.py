@@ -40,7 +40,7 @@ Relations = Literal["auto", "only", "none"]
     type=click.Choice(["auto", "only", "none"]),
     default="auto",
     show_default=True,
-    help="R1 to R9 on random inputs: unless FILEs are named, alone, or not.",
+    help="R1 to R12 on random inputs: unless FILEs are named, alone, or not.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the relations' random inputs.")
 @click.option("--rounds", type=click.IntRange(1, 10000), metavar="N", help="Of each relation (default 3).")
@@ -84,7 +84,7 @@ def command(
 
     \b
     Examples:
-      ssmtool verify                              all of golden/, and R1 to R9
+      ssmtool verify                              all of golden/, and R1 to R12
       ssmtool verify --quick
       ssmtool verify --device cuda --require sm_37
       ssmtool verify --device all                 every device, and all of them bit for bit

@@ -1,4 +1,4 @@
-"""How the product's 15 kernels are launched: argument order, layout and launch shape by name (docs/kernels.md).
+"""How the product's kernels are launched: argument order, layout and launch shape by name (docs/kernels.md).
 
 The relations are written with it. A PTX without these names is not the product, and the relations do not apply to it.
 """
@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ssmtool.golden.reference import KERNELS as PARAMETERS
+from ssmtool.golden.reference import KERNELS
 
-# The one state size that kernels 9 and 10 are made for.
+# The one state size that kernels 9, 10 and the fast ones are made for.
 SPECIAL_SIZE = 128
-SPECIAL_ENTRIES = ("fc_ssm_recurrence_seq_unroll128", "fc_ssm_recurrence_seq_warp")
+FAST_ENTRIES = ("fc_ssm_recurrence_slots_warp", "fc_ssm_recurrence_seq_warp_multi", "fc_ssm_decode_step")
+SPECIAL_ENTRIES = ("fc_ssm_recurrence_seq_unroll128", "fc_ssm_recurrence_seq_warp", *FAST_ENTRIES)
 _THREADS = 256
 
 
@@ -74,9 +75,24 @@ _SHAPES: dict[str, Callable[[Dims], Shape]] = {
     "fc_ssm_recurrence_slots_2pass": lambda d: ((d.size, d.heads, d.users), d.size, 3 * d.size),
     "fc_ssm_decay_gate_nx": lambda d: ((_blocks(d.n * d.heads), 1, 1), _THREADS, 0),
     "fc_ssm_qknorm_gqa_nx": lambda d: ((d.key_heads, max(1, d.n), 1), d.size, 2 * d.size),
+    # One warp a block and eight rows a warp; any other of its shapes gives the same bits.
+    "fc_ssm_recurrence_slots_warp": lambda d: ((16, d.heads, d.users), 32, 0),
+    "fc_ssm_recurrence_seq_warp_multi": lambda d: ((4, d.heads, 1), 128, 0),
+    "fc_ssm_decode_step": lambda d: ((d.key_heads, d.users, 1), 512, (2 + 2 * d.groups) * d.size),
 }
 
 ENTRIES = tuple(_SHAPES)
+
+# Parameters in order, by their names in C.
+_PARAMETERS: dict[str, tuple[str, ...]] = {
+    **{entry: names for entry, (_, names) in KERNELS.items()},
+    "fc_ssm_recurrence_slots_warp": KERNELS["fc_ssm_recurrence_slots"][1],
+    "fc_ssm_recurrence_seq_warp_multi": KERNELS["fc_ssm_recurrence_seq"][1],
+    "fc_ssm_decode_step": (
+        "s", "qkv", "conv_weight", "conv_state", "alpha", "ssm_dt", "ssm_a", "beta", "z", "norm_weight", "gated",
+        "n_k_heads", "kv_groups", "state_size", "conv_kernel", "scale", "qk_eps", "norm_eps",
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -96,7 +112,7 @@ def call(entry: str, dims: Dims, arguments: Mapping[str, Any]) -> Call:
     Python integers become int32 and floats fp32; arrays and None are buffers and null.
     """
     known = _scalars(dims, entry)
-    values = [arguments[name] if name in arguments else known[name] for name in PARAMETERS[entry][1]]
+    values = [arguments[name] if name in arguments else known[name] for name in _PARAMETERS[entry]]
     grid, block, floats = _SHAPES[entry](dims)
     return Call(entry, grid, (block, 1, 1), 4 * floats, tuple(_typed(value) for value in values))
 
@@ -123,6 +139,8 @@ def _scalars(d: Dims, entry: str) -> dict[str, Any]:
         "total": d.n * d.heads,
         "scale": float(1 / np.sqrt(d.size)),
         "eps": 1e-6,
+        "qk_eps": 1e-6,
+        "norm_eps": 1e-6,
         "snaps": None,
     }
 

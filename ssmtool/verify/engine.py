@@ -168,7 +168,7 @@ def _not_applicable(texts: Sequence[Text], options: Options) -> list[Skip]:
     if not missing:
         return []
     if len(missing) == len(every):
-        return [Skip("relations R1 to R9", "not applicable: they speak of kernels that this PTX does not have")]
+        return [Skip("relations R1 to R12", "not applicable: they speak of kernels that this PTX does not have")]
     return [Skip(f"relations {', '.join(missing)}", "not applicable: this PTX lacks a kernel of each")]
 
 

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from ssmtool.audit.launches import Launch, contract_launches, launches_of, parse_launch, settings_launches
+from ssmtool.audit.launches import (
+    Launch,
+    contract_launches,
+    fast_launches,
+    launches_of,
+    parse_launch,
+    settings_launches,
+)
 from ssmtool.errors import SsmtoolError
 from ssmtool.project import LaunchSettings
 from ssmtool.ptx import Function, parse
@@ -20,7 +27,7 @@ def test_shapes_are_those_of_the_contract_page() -> None:
         int(number): (name, grid, block, shared)
         for number, name, grid, block, shared in _ROW.findall(_CONTRACT.read_text())
     }
-    assert len(rows) == 15
+    assert len(rows) == 18
     size, heads, n, users, keys = 64, 6, 10, 3, 2
     words = {
         "S": size,
@@ -50,6 +57,17 @@ def test_shapes_are_those_of_the_contract_page() -> None:
         floats = {"0": 0, "S floats": size, "2·S floats": 2 * size, "3·S floats": 3 * size,
                   "128 floats": 128, "2·n floats": 2 * n, "blockDim floats": threads}[shared]  # fmt: skip
         assert launch.dynamic_shared_bytes == 4 * floats, name
+
+
+def test_fast_shapes_are_those_of_the_contract_page() -> None:
+    text = _CONTRACT.read_text()
+    slots, multi, step = fast_launches(n_v_heads=6, n_k_heads=2, slots=3)
+    assert "| (128/(R·W), n_v_heads, K) | 32·W | 0 |" in text  # R = 8, W = 1
+    assert slots == Launch("fc_ssm_recurrence_slots_warp", (16, 6, 3), (32, 1, 1))
+    assert "| as 8 | (4, n_v_heads) | 128 | 0 |" in text
+    assert multi == Launch("fc_ssm_recurrence_seq_warp_multi", (4, 6, 1), (128, 1, 1))
+    assert "| (n_k_heads, K) | 512 | (2 + 2·kv_groups)·128 floats |" in text
+    assert step == Launch("fc_ssm_decode_step", (2, 3, 1), (512, 1, 1), (2 + 2 * 3) * 128 * 4)
 
 
 def entries(directives: str = "") -> list[Function]:
