@@ -104,7 +104,7 @@ LAUNCHES = {
 
 @pytest.mark.parametrize("entry", LAUNCHES)
 def test_the_audits_walk_counts_what_is_executed(entry: str) -> None:
-    """Issue slots that `audit-ptx --cost` tells from PTX text are those of the real launch, instruction by instruction."""
+    """Issue slots that `audit-ptx --cost` tells from PTX text are those of the real launch, one by one."""
     size, heads, positions = 128, 2, 5
     grid, floats = LAUNCHES[entry]
     module = Module(extract((ROOT / "generated/fc_cuda_ptx.h").read_text())[0].text)
