@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -48,8 +49,23 @@ def save_plan(words: Sequence[str], read: Sequence[Path], *, force: bool) -> Sav
             raise SsmtoolError(f"--save {word}: expected FILE.npz for all buffers, or NAME=FILE.npy for one")
         if not force and any(_same(path, each) for each in read):
             raise SsmtoolError(f"--save {word}: {path} was read by this command", hint="--force replaces it")
+        if any(os.path.realpath(path) == os.path.realpath(each) for _, each in targets):
+            raise SsmtoolError(f"--save {word}: {path} is named twice")
+        _check_place(word, path)
         targets.append((name if equals else None, path))
     return SavePlan(tuple(targets))
+
+
+def _check_place(word: str, path: Path) -> None:
+    """Refuse what is known to fail before a launch that may take long: a folder's name, a folder that is closed."""
+    try:
+        if path.is_dir():
+            raise SsmtoolError(f"--save {word}: {path} is a folder, not a file")
+        folder = next(each for each in path.absolute().parents if each.exists())
+    except OSError as error:
+        raise SsmtoolError(f"--save {word}: {error.strerror or error}") from None
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise SsmtoolError(f"--save {word}: nothing can be written in {folder}")
 
 
 def _same(path: Path, other: Path) -> bool:

@@ -28,8 +28,11 @@ _FORMS = (
 _DTYPES = {
     "f16": "float16", "f32": "float32", "f64": "float64",
     "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
+    "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
     "s8": "int8", "s16": "int16", "s32": "int32", "s64": "int64",
 }  # fmt: skip
+_LONGEST = 100
+"""Characters of an argument that a message repeats."""
 _POISON = 0xFF
 """What fills `uninit` buffers: NaN in every float, so that a use of it shows even without the checks."""
 
@@ -56,10 +59,12 @@ def parse_values(params: Sequence[Variable], names: Sequence[str], words: Sequen
         match = _NAMED.fullmatch(word)
         name, text = (match[1], match[2]) if match else (next((each for each in names if each not in found), ""), word)
         if not name:
-            raise SsmtoolError(f"--arg {word}: every one of the {len(names)} parameters has a value already")
+            raise SsmtoolError(f"--arg {word[:_LONGEST]}: every one of the {len(names)} parameters has a value already")
         if name in found:
-            raise SsmtoolError(f"--arg {word}: {name} is given twice")
-        found[name] = _value(f"--arg {word}", text, types.get(name), found)
+            raise SsmtoolError(f"--arg {word[:_LONGEST]}: {name} is given twice")
+        found[name] = _value(
+            f"--arg {word if len(word) <= _LONGEST else word[:_LONGEST] + '...'}", text, types.get(name), found
+        )
     return found
 
 
@@ -98,7 +103,7 @@ def _number(called: str, text: str, param: Variable | None) -> int | float:
     except ValueError:
         raise SsmtoolError(f"{called}: {text!r} is no value: {_FORMS}") from None
     if param is not None and param.type:
-        raise SsmtoolError(f"{called}: {param.name} is an integer (.{param.type}), {text} is none")
+        raise SsmtoolError(f"{called}: {param.name} is an integer (.{param.type}), {text[:_LONGEST]} is none")
     return float(text)
 
 
@@ -136,7 +141,7 @@ def _filled(called: str, kind: str, fields: list[str]) -> NDArray[Any]:
 
 def _shape(called: str, text: str) -> tuple[int, ...]:
     parts = re.split(r"[x,]", text)
-    if not all(part.isdigit() and len(part) < 19 for part in parts):
+    if not all(part.isdecimal() and len(part) < 19 for part in parts):
         raise SsmtoolError(f"{called}: {text!r} is no shape; write 32x128")
     return tuple(int(part) for part in parts)
 

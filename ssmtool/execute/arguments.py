@@ -55,6 +55,10 @@ def bind(
     """
     names = parameter_names(entry, [param.name for param in params], source_names)
     values = _in_order(entry, params, names, args)
+    if isinstance(uninitialised, str):
+        uninitialised = (uninitialised,)  # not its letters
+    if shapes is not None and not isinstance(shapes, Mapping):
+        raise ArgumentError(f"{entry}: shapes is a dict by the parameters' names")
     fresh = {_index(entry, params, names, each) for each in uninitialised}
     shown = {_index(entry, params, names, name): shape for name, shape in (shapes or {}).items()}
     size = max((param.offset + param.bytes for param in params), default=0)
@@ -93,6 +97,8 @@ def make_buffer(
     """An array as a buffer. Raises ArgumentError for one that a kernel cannot be given as it lies."""
     unwritten = value if isinstance(value, Uninitialised) else None
     array = value.array if isinstance(value, Uninitialised) else value
+    if not isinstance(array, np.ndarray):
+        raise ArgumentError(f"{called}: a {type(array).__name__} is no NumPy array")
     if array.dtype.hasobject or array.dtype.kind in "SUMm":
         raise ArgumentError(f"{called}: an array of {array.dtype} cannot be given to a kernel")
     if isinstance(array, np.ma.MaskedArray):
@@ -176,6 +182,8 @@ def _index(entry: str, params: Sequence[Param], names: Sequence[str], name: str 
         if not 0 <= name < len(params):
             raise ArgumentError(f"{entry} has no parameter number {name}: it takes {len(params)}")
         return name
+    if not isinstance(name, str):
+        raise ArgumentError(f"{entry}: {name!r} is neither a parameter's name nor its number")
     spellings: dict[str, int] = {}
     for index, param in enumerate(params):
         spellings.setdefault(param.name.removeprefix(f"{entry}_"), index)

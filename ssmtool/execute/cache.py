@@ -86,6 +86,8 @@ class Cache:
                 state = os.fstat(file.fileno())
                 if not _is_ours(state):
                     return None  # machine code that somebody else may have written is not run
+                if state.st_size > MOST_BYTES:
+                    raise ValueError("more than any kernel, and perhaps more than there is memory")
                 data = file.read()
             entry = _decode(data)
             os.utime(path)  # the least recently used goes first

@@ -14,6 +14,8 @@ MOST_GRID = ((1 << 31) - 1, 65535, 65535)
 MOST_BLOCK = (1024, 1024, 64)
 MOST_THREADS = 1024
 MOST_SHARED = 48 << 10
+MOST_LOCAL = 512 << 10
+"""Bytes of a thread."""
 
 Triple = tuple[int, int, int]
 
@@ -47,6 +49,14 @@ def block_shape(function: Function, block: int | Sequence[int]) -> Triple:
     return shape
 
 
+def check_local(facts: KernelFacts) -> None:
+    """Raise LaunchError for a kernel whose threads have more local memory than sm_37 gives them."""
+    if facts.local_bytes > MOST_LOCAL:
+        raise LaunchError(
+            f"{facts.entry} uses {facts.local_bytes} bytes of local memory a thread; sm_37 allows {MOST_LOCAL}"
+        )
+
+
 def check_shared(facts: KernelFacts, dynamic: int) -> int:
     """Bytes of shared memory of one block. Raises LaunchError for more than sm_37 has."""
     try:
@@ -62,6 +72,17 @@ def check_shared(facts: KernelFacts, dynamic: int) -> int:
             f" dynamic; sm_37 allows {MOST_SHARED}"
         )
     return total
+
+
+def count_of(what: str, number: int) -> int:
+    """A number of threads or rounds, at least 1; as good as endless from 2^62 on. Raises LaunchError."""
+    try:
+        count = 0 if isinstance(number, bool) else operator.index(number)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise LaunchError(f"{what} is {number!r}; it is a whole number, at least 1")
+    return min(count, 1 << 62)
 
 
 def _checked(what: str, extents: int | Sequence[int], most: Triple) -> Triple:

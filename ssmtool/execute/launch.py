@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssmtool.execute.compiler import MachineCode
+from ssmtool.execute.errors import LaunchError
 from ssmtool.execute.faults import KernelFault, Recorder, Triple, Watcher
 from ssmtool.execute.layout import (
     LAUNCH_WORDS,
@@ -65,7 +66,11 @@ class _Worker:
 
     def __init__(self, facts: KernelFacts, shared_bytes: int) -> None:
         sizes = _sizes(facts, shared_bytes)
-        self._arena = aligned_zeros(sum(sizes.values()), _ALIGN)
+        total = sum(sizes.values())
+        try:
+            self._arena = aligned_zeros(total, _ALIGN)
+        except MemoryError:
+            raise LaunchError(f"there is no memory for the {total} bytes that a block of {facts.entry} needs") from None
         self.table = np.zeros(WORKER_WORDS, np.int64)
         self._starts: dict[WorkerSlot, int] = {}
         at = 0

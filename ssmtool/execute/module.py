@@ -14,7 +14,7 @@ from ssmtool.execute.arguments import Arguments, Shape, bind, make_buffer
 from ssmtool.execute.cache import Cache, cache_dir, key_of
 from ssmtool.execute.counters import Counters
 from ssmtool.execute.errors import ArgumentError, KernelFaultError, LaunchError
-from ssmtool.execute.geometry import block_shape, check_shared, grid_shape
+from ssmtool.execute.geometry import block_shape, check_local, check_shared, count_of, grid_shape
 from ssmtool.execute.launch import Kernel, run_kernel, watch_block
 from ssmtool.execute.layout import Fault, Mode
 from ssmtool.execute.memory import Memory
@@ -51,6 +51,8 @@ class Module:
         *,
         parameters: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
+        if not isinstance(ptx_text, (str, bytes, ptx.Module)):
+            raise LaunchError(f"PTX is text, bytes or a parsed module, not a {type(ptx_text).__name__}")
         self.ptx = ptx_text if isinstance(ptx_text, ptx.Module) else ptx.parse(ptx_text, path)
         self.entries = tuple(function.name for function in self.ptx.entries)
         self.cache_problem: str | None = None
@@ -93,14 +95,13 @@ class Module:
         """
         function = self._function(entry)
         extents, threads_of = grid_shape(grid), block_shape(function, block)
-        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-            raise LaunchError(f"threads is {threads!r}; a launch needs at least one")
-        if budget is not None and budget < 1:
-            raise LaunchError(f"budget is {budget!r}; a warp needs at least one round")
+        threads = None if threads is None else count_of("threads", threads)
+        budget = None if budget is None else count_of("budget", budget)
         if on_fault not in ("raise", "collect"):
             raise LaunchError(f'on_fault is {on_fault!r}; it is "raise" or "collect"')
         kernel = self._kernel(entry, threads_of, _mode(check, counters))
         facts = kernel.facts
+        check_local(facts)
         shared = check_shared(facts, shared_bytes)
         bound = bind(
             entry,
@@ -111,6 +112,8 @@ class Module:
             shapes=shapes,
         )
         symbols = [self._variables.address(name) for name in facts.symbols]
+        if not isinstance(reachable, (list, tuple)):
+            raise ArgumentError("reachable is a list of arrays", hint="reachable=[array]")
         others = [make_buffer(f"reachable[{k}]", f"reachable[{k}]", array) for k, array in enumerate(reachable)]
         memory = Memory([*bound.buffers, *others, *self._variables.buffers.values()])
         # To find the other side of a race the block is run again, from what the buffers held before.
@@ -173,6 +176,8 @@ class Module:
         return view
 
     def _function(self, entry: str) -> ptx.Function:
+        if not isinstance(entry, str):
+            raise LaunchError(f"an entry's name is a str, not {entry!r}", path=self.ptx.path)
         function = self.ptx.function(entry)
         if function is not None and function.kind == "entry":
             return function

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ssmtool.execute.errors import LaunchError
 from ssmtool.execute.memory import Buffer
 from ssmtool.ptx import Module, Variable
-from ssmtool.ptx.initialisers import initial_value
+from ssmtool.ptx.initialisers import Relocation, initial_value
 
 # Places are as far apart, and as aligned, as an allocation of the driver; a small overrun ends in no variable.
 _APART = 256
@@ -31,7 +31,10 @@ def aligned_zeros(size: int, alignment: int) -> NDArray[np.uint8]:
 
 
 class Variables:
-    """Memory of a module's variables. Raises PtxSyntaxError for an initialiser that is malformed."""
+    """Memory of a module's variables.
+
+    Raises PtxSyntaxError for an initialiser that is malformed, LaunchError when there is no room for them.
+    """
 
     def __init__(self, module: Module) -> None:
         placed = [each for each in module.variables if each.space in ("global", "const")]
@@ -41,17 +44,23 @@ class Variables:
             total = -(-total // (apart := max(_APART, each.alignment))) * apart
             offsets[each.name] = total
             total += each.size + _APART
-        memory = aligned_zeros(max(total, 1), max([_APART, *(each.alignment for each in placed)]))
+        try:
+            memory = aligned_zeros(max(total, 1), max([_APART, *(each.alignment for each in placed)]))
+        except (MemoryError, ValueError):
+            raise LaunchError(f"there is no memory for the {total} bytes of the module's variables") from None
         self._base = memory.ctypes.data
         self._offsets = offsets
         outside = "it is .extern, and this PTX does not define it"
         self._missing = {each.name: outside for each in placed if each.linkage == "extern"}
         self.buffers: dict[str, Buffer] = {}
         for each in placed:
-            initial = initial_value(module.source, each)
             start = offsets[each.name]
-            memory[start : start + each.size] = np.frombuffer(initial.data, np.uint8)
-            for relocation in initial.relocations:
+            relocations: tuple[Relocation, ...] = ()
+            if each.initial is not None:  # zeros are there already, and take no memory until they are touched
+                initial = initial_value(module.source, each)
+                memory[start : start + each.size] = np.frombuffer(initial.data, np.uint8)
+                relocations = initial.relocations
+            for relocation in relocations:
                 if relocation.symbol not in offsets:
                     self._missing[each.name] = f"it holds the address of {relocation.symbol}, which has none here"
                     continue

@@ -146,6 +146,8 @@ def print_run(result: LaunchResult, function: Function, blocks: int) -> None:
         for name, times in _classes(result, function).items():
             print(f"  {times:>12}  {times / blocks:>10.1f} a block  {name}")
         print(f"  {_quality(result)}")
+        for line in _worst(result, function):
+            print(f"  {line}")
         counts = _opcodes(result, function)
         for opcode, times in counts[:_OPCODES_SHOWN]:
             print(f"  {times:>12}  {opcode}")
@@ -169,6 +171,22 @@ def _quality(result: LaunchResult) -> str:
     if sectors is not None:
         words.append(f"{sectors:.2f} sectors for a global access")
     return "; ".join(words)
+
+
+def _worst(result: LaunchResult, function: Function) -> list[str]:
+    """For each space the access that needs most passes or sectors a warp: an average over all hides it."""
+    assert result.counters is not None
+    lines = []
+    for space, what in (("shared", "bank passes"), ("global", "sectors")):
+        own = [each for each in result.counters.accesses if each.space == space and each.requests]
+        if own:
+            worst = max(own, key=lambda each: each.parts / each.requests)
+            text = "in a called function"
+            if worst.index >= 0:
+                instruction = function.instructions[worst.index]
+                text = f"PTX line {instruction.line}: {' '.join(instruction.text.split())}"
+            lines.append(f"most: {worst.parts / worst.requests:.2f} {what} ({text})")
+    return lines
 
 
 def print_values(shown: Mapping[str, int], buffers: Mapping[str, NDArray[Any]]) -> None:

@@ -304,3 +304,59 @@ def test_without_numpy_it_is_one_error(run: Run, folder: Path, monkeypatch: pyte
     assert ran.code == 2
     assert "running kernels needs llvmlite" in ran.err
     assert "ssmtool[executor]" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--save", "param_0=b.npy", "--save", "param_1=./b.npy"), "b.npy is named twice"),
+        (("--save", "folder.npz"), "folder.npz is a folder, not a file"),
+        (("--save", "k.ptx/out.npz"), "--save k.ptx/out.npz: "),
+    ],
+)
+def test_a_save_that_would_lose_something_is_told_before_the_launch(
+    run: Run, folder: Path, words: tuple[str, ...], said: str
+) -> None:
+    (folder / "folder.npz").mkdir()
+    before = snapshot(folder)
+    ran = scale(run, folder, *FILLS, *words)
+    assert ran.code == 2
+    assert said in ran.err
+    assert "exact" not in ran.out
+    assert snapshot(folder) == before
+
+
+CONFLICT = """.version 7.4
+.target sm_37
+.address_size 64
+.visible .entry k() {
+    .reg .b32 %r<4>;
+    .shared .align 4 .b8 s[4096];
+    mov.u32 %r0, %tid.x;
+    mov.u32 %r1, s;
+    shl.b32 %r2, %r0, 2;
+    add.u32 %r2, %r2, %r1;
+    st.shared.u32 [%r2], %r0;
+    shl.b32 %r2, %r0, 7;
+    add.u32 %r2, %r2, %r1;
+    st.shared.u32 [%r2], %r0;
+    ret;
+}
+"""
+
+
+def test_the_worst_access_is_named(run: Run, tmp_path: Path) -> None:
+    # An average over all accesses hides the one that conflicts.
+    (tmp_path / "k.ptx").write_text(CONFLICT)
+    ran = run(tmp_path, "run", "k.ptx", "k", "--grid", "1", "--block", "32", "--counters")
+    assert "16.50 bank passes for a shared access" in ran.out
+    assert "most: 32.00 bank passes (PTX line 14: st.shared.u32 [%r2], %r0;)" in ran.out
+
+
+def test_a_superscript_digit_is_no_shape_and_a_long_word_is_cut(run: Run, folder: Path) -> None:
+    ran = scale(run, folder, "--arg", "zeros:\N{SUPERSCRIPT TWO}")
+    assert ran.code == 2
+    assert "is no shape" in ran.err
+    ran = scale(run, folder, "--arg", "param_3=" + "9" * 5000)
+    assert ran.code == 2
+    assert len(ran.err) < 1000

@@ -184,3 +184,10 @@ def test_processes_that_write_and_remove_at_once_never_read_a_wrong_entry(tmp_pa
         for _ in range(3)
     ]
     assert [(writer.communicate()[1], writer.returncode) for writer in writers] == [(b"", 0)] * 3
+
+
+def test_a_file_larger_than_any_kernel_is_not_read(cache: Cache) -> None:
+    cache.store("k", FACTS, b"code")
+    os.truncate(only(cache), 1 << 40)  # sparse: to read it would take all memory
+    assert cache.load("k") is None
+    assert not list(cache.folder.iterdir())

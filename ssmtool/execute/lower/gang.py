@@ -8,7 +8,7 @@ the value or step through it, else a vector.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -57,6 +57,8 @@ class Sites:
 
     rows: list[Site] = field(default_factory=list)
     known: dict[tuple[int, int, bool], int] = field(default_factory=dict)
+    files: Mapping[int, str] = field(default_factory=dict)
+    """The compiled source's files, by their numbers in the PTX."""
 
     def of(self, op: Op, store: bool = False) -> int:
         """The number of the place of `op`."""
@@ -65,9 +67,8 @@ class Sites:
         if found is None:
             found = self.known[key] = len(self.rows)
             loc = op.origin.loc
-            self.rows.append(
-                Site(op.origin.line, " ".join(op.origin.text.split()), f"{loc.file}:{loc.line}" if loc else "", store)
-            )
+            source = f"{self.files.get(loc.file, loc.file)}:{loc.line}" if loc else ""
+            self.rows.append(Site(op.origin.line, " ".join(op.origin.text.split()), source, store))
         return found
 
 
@@ -154,10 +155,13 @@ class Gang:
 
     def alloca(self, kind: Type, name: str = "") -> Value:
         """A stack slot, made in the entry block so that LLVM can take it apart."""
-        with self.builder.goto_block(self.entry):
-            if self.entry.terminator is not None:
-                self.builder.position_before(self.entry.terminator)
-            return self.builder.alloca(kind, name=name)
+        # A builder of its own, at the block's start: to look for the end among thousands of slots takes quadratic time.
+        start = ir.IRBuilder(self.entry)
+        start.position_at_start(self.entry)
+        slot = start.alloca(kind, name=name)
+        if self.builder.block is self.entry:
+            self.builder.position_at_end(self.entry)
+        return slot
 
     def existing(self) -> Value:
         """The lanes that are threads of the block: its last warp may be a part of one."""

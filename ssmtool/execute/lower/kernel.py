@@ -63,7 +63,7 @@ def lower(module: Module, entry: str, block: tuple[int, int, int], mode: Mode) -
         raise SsmtoolError("32-bit PTX (.address_size 32) is not run", path=module.path, line=1)
     shapes = analyse(module, function, block)
     text = ir.Module(f"ssmtool.{len(entry)}")
-    sites = Sites()
+    sites = Sites(files=module.files)
     frame = Frame() if has_barrier(shapes.flat) and not _all_together(shapes) else None
     counted = Counted()
     _gang_function(text, shapes, mode, sites, counted, frame)

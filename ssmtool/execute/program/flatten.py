@@ -191,6 +191,7 @@ class _Flattener:
 
     def instruction(self, origin: Instruction, resolver: _Resolver, stack: tuple[str, ...]) -> None:
         """Append what one instruction of a body becomes."""
+        resolver.line = origin.line
         guard = resolver.guard(origin.predicate)
         base = origin.base
         if base == "call":
@@ -369,6 +370,7 @@ class _Resolver:
         self.function = function
         self.frame = frame
         self.local = local
+        self.line = function.line
 
     def named(self, name: str) -> Register:
         """A register of the body's own scope by name."""
@@ -386,7 +388,7 @@ class _Resolver:
                 raise SsmtoolError(
                     f"register {register.name} is not declared in {self.function.name}",
                     path=self.function.source.path,
-                    line=self.function.line,
+                    line=self.line,
                 )
             self.flattener.flat.types[plain] = _register_type(declared)
         return found
