@@ -345,8 +345,9 @@ CONFLICT = """.version 7.4
 """
 
 
-def test_the_worst_access_is_named(run: Run, tmp_path: Path) -> None:
+def test_the_worst_access_is_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # An average over all accesses hides the one that conflicts.
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "k.ptx").write_text(CONFLICT)
     ran = run(tmp_path, "run", "k.ptx", "k", "--grid", "1", "--block", "32", "--counters")
     assert "16.50 bank passes for a shared access" in ran.out
