@@ -16,7 +16,8 @@ class Mutant:
 
     `find` is replaced by `put`: in the source a literal text, everywhere it stands (`kernel` is then only the file); in
     the PTX a regular expression whose blanks stand for any blanks, at its occurrence `nth` in the entry `kernel`.
-    `equivalent` is why no test of outputs can tell it from the right kernel; then it is expected to survive.
+    `equivalent` is why no test of outputs can tell it from the right kernel; then it is expected to survive. A reason
+    that begins with `a gap:` says instead which case is missing.
     `needs_card`: the case that shows it has 8.5 GiB of buffers.
     """
 

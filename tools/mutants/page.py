@@ -54,7 +54,9 @@ def _state(mutant: Mutant, verdict: Verdict) -> str:
         return "caught on a card" if mutant.name in RESULTS else "not tried"
     if _surprise(mutant, verdict):
         return "WRONGLY CAUGHT" if mutant.equivalent else "SURVIVES"
-    return "caught" if verdict.caught else "equivalent"
+    if verdict.caught:
+        return "caught"
+    return "gap" if mutant.equivalent.startswith("a gap:") else "equivalent"
 
 
 def line(mutant: Mutant, verdict: Verdict) -> str:
@@ -86,7 +88,8 @@ def write(path: Path, chosen: Sequence[Mutant], verdicts: Sequence[Verdict], sec
     lost = [pair for pair in pairs if _state(*pair) == "SURVIVES"]
     untried = counts.get("not tried", 0)
     on_cards = counts.get("caught on a card", 0)
-    tried = len(pairs) - untried - sum(not verdict.caught for _, verdict in equivalent)
+    gaps = [pair for pair in pairs if _state(*pair) == "gap"]
+    tried = len(pairs) - untried - counts.get("equivalent", 0)
     caught = on_cards + sum(verdict.caught for _, verdict in pairs)
     date = datetime.now(timezone.utc).date().isoformat()
     lines = [
@@ -100,8 +103,9 @@ def write(path: Path, chosen: Sequence[Mutant], verdicts: Sequence[Verdict], sec
         "`audit-ptx` with the project's budgets.",
         "",
         f"**{caught} of {tried} caught** ({date}, {seconds:.0f} s on 2 processors). "
-        f"{counts.get('equivalent', 0)} more change no output and are listed with the reason; {on_cards} of the caught "
-        f"have a case of 8.5 GiB and were tried on a card; {untried} were not tried; {len(lost)} survive.",
+        f"{counts.get('equivalent', 0)} more are not seen by verify for a good reason, {len(gaps)} because of a gap; "
+        f"both are listed with the reason. {on_cards} of the caught have a case of 8.5 GiB and were tried on a card; "
+        f"{untried} were not tried; {len(lost)} survive unexplained.",
         "",
         "## What people get wrong",
         "",
@@ -109,7 +113,7 @@ def write(path: Path, chosen: Sequence[Mutant], verdicts: Sequence[Verdict], sec
         "",
         *_mistakes(pairs),
         "",
-        "## Mutants that no output shows",
+        "## Mutants that verify does not see, and why",
         "",
         "| mutant | what | why | what still sees it |",
         "|---|---|---|---|",
