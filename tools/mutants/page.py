@@ -99,7 +99,7 @@ def write(path: Path, chosen: Sequence[Mutant], verdicts: Sequence[Verdict], sec
         "here is written by hand. A mutant is a row in `tools/mutants/`: one text replaced in the source, which",
         "CUDA 11.4's compiler then compiles, or one in the checked-in PTX. It is verified on the CPU, with every",
         "check: cases of the changed kernels that were made to expose mistakes, the quick ones, their relations",
-        "(one round), then all others that are not large, up to the first failure. What passes goes to",
+        "(two rounds), then all others that are not large, up to the first failure. What passes goes to",
         "`audit-ptx` with the project's budgets.",
         "",
         f"**{caught} of {tried} caught** ({date}, {seconds:.0f} s on 2 processors). "

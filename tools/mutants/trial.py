@@ -158,7 +158,7 @@ def _verify(module: Any, changed: frozenset[str], verdict: Verdict, device: str)
     quick = [each for each in quick_cases(cases) if each not in exposing]
     rest = [each for each in cases if each not in exposing and each not in quick]
     names = frozenset(each.name for each in all_relations() if changed & set(each.entries))
-    options = Options(check="all", rounds=1, names=names, diagnose=_DIAGNOSIS, stop_at_first=True)
+    options = Options(check="all", rounds=2, names=names, diagnose=_DIAGNOSIS, stop_at_first=True)
     with open_devices(device) as devices:
         for some in (exposing, quick, None, rest):
             outcome = run(Text(module), some or [], devices, relations=some is None, options=options)
