@@ -151,7 +151,8 @@ def test_match(kind: str) -> None:
     body = f"""
     and.b32 %r1, %i, 5; cvt.u64.u32 %rd5, %r1; shl.b64 %rd5, %rd5, {0 if kind == "b32" else 32};
     match.any.sync.{kind} %r2, {register}, -1; mov.{kind} {register}, 7;
-    match.all.sync.{kind} %r3|%p1, {register}, -1; selp.u32 %r4, 1, 0, %p1; st.global.v4.u32 [%rd1], {{%r2, %r3, %r4, %r4}};
+    match.all.sync.{kind} %r3|%p1, {register}, -1; selp.u32 %r4, 1, 0, %p1;
+    st.global.v4.u32 [%rd1], {{%r2, %r3, %r4, %r4}};
     """
     found = words(body, 4)
     for lane in range(32):
