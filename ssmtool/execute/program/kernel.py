@@ -13,12 +13,14 @@ from ssmtool.ptx.cfg import ControlFlowGraph
 from ssmtool.ptx.operands import registers_of
 
 WARP = 32
-WIDEST = 512
-"""Threads that still run as one vector.
+WIDTHS = (512, 256, 128)
+"""Threads that run as one vector, the widest first.
 
 Measured on a reduction tree, in ns for a warp instruction: blocks of 128 to 512 threads as one vector 0.26 to 0.30, by
 warps 1.9; a block of 1024 as two vectors 0.6, as one 0.36, but then checked mode takes 8 s to compile.
 """
+MOST_WORK = 82_000
+"""Instructions times lanes beyond which a narrower vector is taken: LLVM needs seconds for more."""
 
 _WARP_OPS = frozenset(("shfl", "vote", "match", "activemask", "redux", "elect"))
 _WARP_REGISTERS = ("%laneid", "%warpid", "%lanemask")
@@ -37,13 +39,20 @@ def analyse(module: Module, entry: Function, block: tuple[int, int, int]) -> Sha
     split(flat, graph)
     order = weak_topological_order(0, lambda index: graph.blocks[index].successors)
     if threads > WARP and has_barrier(flat) and not _speaks_of_warps(flat):
-        wide = Shapes(flat, graph, Geometry(block, min(-(-threads // WARP) * WARP, WIDEST)), order)
+        wide = Shapes(flat, graph, Geometry(block, _width(threads, len(flat.instructions))), order)
         wide.solve()
         if all(wide.schedule.together(each) for each in barrier_blocks(wide)) and not _named_barriers(flat):
             return wide
     narrow = Shapes(flat, graph, Geometry(block, WARP), order)
     narrow.solve()
     return narrow
+
+
+def _width(threads: int, instructions: int) -> int:
+    """Lanes for a block that runs as few vectors as may be: whole warps, within what LLVM takes."""
+    whole = -(-threads // WARP) * WARP
+    fitting = (width for width in WIDTHS if min(width, whole) * instructions <= MOST_WORK)
+    return min(whole, next(fitting, WIDTHS[-1]))
 
 
 def has_barrier(flat: Flat) -> bool:
