@@ -20,7 +20,8 @@ SCALE, EPS = np.float32(0.1), np.float32(1e-6)
 @lru_cache(maxsize=1)
 def text() -> str:
     """The PTX that is checked in."""
-    (found,) = extract((ROOT / "generated/fc_cuda_ptx.h").read_text())
+    embedded = extract((ROOT / "generated/fc_cuda_ptx.h").read_text())
+    (found,) = (each for each in embedded if each.name == "FC_PTX_SSM_GATED_DELTA")
     return found.text
 
 
