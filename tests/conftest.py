@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,21 @@ class Ran:
 
 
 Run = Callable[..., Ran]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Compiled kernels of the whole run, of all its processes, in a folder of their own and never the user's.
+
+    Compiling the product's kernels again in every room took a minute. Tests of the cache itself have their own.
+    """
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "compiled"
+    folder.mkdir(exist_ok=True)
+    patch = pytest.MonkeyPatch()
+    patch.setenv("SSMTOOL_CACHE_DIR", str(folder))
+    yield folder
+    patch.undo()
 
 
 @pytest.fixture

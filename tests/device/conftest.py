@@ -27,13 +27,12 @@ def fake_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def fake(fake_library: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeDriver]:
-    """The fake as this process's driver, for `ctypes` and for `cuda`; the executor has a cache of its own."""
+def fake(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDriver]:
+    """The fake as this process's driver, for `ctypes` and for `cuda`."""
     for name in ("DEVICES", "VERSION", "CAPABILITY", "FAIL", "LOG", "HANG", "SHARED"):
         monkeypatch.delenv(f"FAKE_CUDA_{name}", raising=False)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setenv("FAKE_CUDA_SELF", str(fake_library))
-    monkeypatch.setenv("SSMTOOL_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr("ssmtool.device.libcuda.LIBRARIES", (str(fake_library),))
     monkeypatch.setattr("ssmtool.device.select._has_cuda_python", lambda: False)
     yield FakeDriver(fake_library)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +27,12 @@ def quiet(case: Case) -> None:
 
 def test_all_are_here() -> None:
     assert sorted(case.entry for case in kernels.every()) == sorted(kernels.module().entries)
+
+
+@pytest.fixture(autouse=True)
+def cache_folder(kernel_cache: Path) -> Path:
+    """The run's own: the product's kernels are compiled by others too."""
+    return kernel_cache
 
 
 @pytest.mark.parametrize("entry", SEQUENCES)

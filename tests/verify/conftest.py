@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -22,14 +22,10 @@ Cases = Callable[..., list[GoldenCase]]
 Mutant = Callable[..., str]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Compiled kernels of the whole session in a folder of their own, never the user's."""
-    patch = pytest.MonkeyPatch()
-    folder = tmp_path_factory.mktemp("cache")
-    patch.setenv("SSMTOOL_CACHE_DIR", str(folder))
-    yield folder
-    patch.undo()
+@pytest.fixture(scope="session")
+def cache_folder(kernel_cache: Path) -> Path:
+    """Where compiled kernels are kept."""
+    return kernel_cache
 
 
 @pytest.fixture(scope="session")
