@@ -98,3 +98,16 @@ def test_one_name_of_an_uninitialised_buffer_is_not_taken_for_letters() -> None:
 def test_what_is_no_text_is_no_module(thing: Any) -> None:
     with pytest.raises(LaunchError, match="PTX is text, bytes or a parsed module"):
         Module(thing)
+
+
+def test_an_unknown_directive_is_refused_by_name_and_line_unless_it_is_another_kernels() -> None:
+    """It may change what the code means; nothing has run then."""
+    kernel = ".visible .entry {}(.param .u64 p)\n{{\n.reg .b64 %d;\n{}\nld.param.u64 %d, [p];\nret;\n}}\n"
+    head = ".version 7.4\n.target sm_37\n.address_size 64\n"
+    inside = Module(head + kernel.format("good", "") + kernel.format("bad", ".frobnicate 3;"))
+    assert inside.launch("good", 1, 1, [None]).ok
+    with pytest.raises(SsmtoolError, match=r"unknown directive: \.frobnicate 3") as caught:
+        inside.launch("bad", 1, 1, [None])
+    assert caught.value.line == 14
+    with pytest.raises(SsmtoolError, match=r"unknown directive: \.odd 7"):
+        Module(head + ".odd 7\n" + kernel.format("good", "")).launch("good", 1, 1, [None])

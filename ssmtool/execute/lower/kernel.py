@@ -62,6 +62,7 @@ def lower(module: Module, entry: str, block: tuple[int, int, int], mode: Mode) -
     if module.address_size != 64:
         raise SsmtoolError("32-bit PTX (.address_size 32) is not run", path=module.path, line=1)
     shapes = analyse(module, function, block)
+    _refuse_unknown(module, shapes)
     text = ir.Module(f"ssmtool.{len(entry)}")
     sites = Sites(files=module.files)
     frame = Frame() if has_barrier(shapes.flat) and not _all_together(shapes) else None
@@ -71,6 +72,25 @@ def lower(module: Module, entry: str, block: tuple[int, int, int], mode: Mode) -
     frame_bytes = frame.bytes if frame is not None else None
     emit_run(text, text.globals["gang"], shapes.geometry, frame_bytes, checks.cell_shift(shapes, mode))
     return Lowered(str(text), _facts(entry, shapes, mode, sites, frame_bytes, counted))
+
+
+def _refuse_unknown(module: Module, shapes: Shapes) -> None:
+    """Raise for a directive that nobody knows, in what runs or around it: it may change what the code means.
+
+    Unknown instructions are refused where they stand.
+    """
+    source = module.source
+    reached = {id(op.origin.function) for op in shapes.flat.instructions} | {id(shapes.flat.entry)}
+    elsewhere = [
+        range(source.line(function.span[0]), source.line(function.span[1]) + 1)
+        for function in module.functions
+        if id(function) not in reached
+    ]
+    for unknown in module.unknown:
+        if unknown.text.startswith(".") and not any(unknown.line in lines for lines in elsewhere):
+            raise SsmtoolError(
+                f"unknown directive: {' '.join(unknown.text.split())[:80]}", path=module.path, line=unknown.line
+            )
 
 
 def _all_together(shapes: Shapes) -> bool:
