@@ -111,10 +111,6 @@ class Liveness:
         """Registers live at a block's top; for block 0, those that may be read before anything wrote them."""
         return self.flow.members(self._in[block])
 
-    def live_out(self, block: int) -> frozenset[Register]:
-        """Registers live at a block's bottom."""
-        return self.flow.members(self._out[block])
-
     def after(self, index: int) -> frozenset[Register]:
         """Registers live just after an instruction."""
         return self.flow.members(self.masks[index])

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from queue import Empty, SimpleQueue
 from threading import Condition
 
-from ssmtool.device import Device
 from ssmtool.errors import SsmtoolError
 from ssmtool.verify.loaded import Loaded
 
@@ -59,8 +58,3 @@ class Team:
                 if self._there <= 0:
                     raise LostError(f"{self.name} is out of use: {self._why}", hint="run it again")
                 self._changed.wait()
-
-
-def is_lost(device: Device) -> bool:
-    """Whether a device can do nothing more."""
-    return device.problem is not None

@@ -169,13 +169,13 @@ def _ends_inside(gang: Gang, target: Target, base: Value, size: Value) -> Value:
     with b.if_then(b.not_(whole)):
         bits = mask_bits(b, gang.mask)
         empty = b.icmp_unsigned("==", bits, ir.Constant(bits.type, 0))
-        low = as_type(b, _zeros(b, "cttz", bits), I64)
-        high = b.sub(i64(gang.lanes - 1), as_type(b, _zeros(b, "ctlz", bits), I64))
+        low = as_type(b, zero_bits(b, "cttz", bits), I64)
+        high = b.sub(i64(gang.lanes - 1), as_type(b, zero_bits(b, "ctlz", bits), I64))
         b.store(b.or_(empty, _span_inside(gang, target, base, size, low, high)), room)
     return b.load(room)
 
 
-def _zeros(b: Builder, name: str, bits: Value) -> Value:
+def zero_bits(b: Builder, name: str, bits: Value) -> Value:
     """Trailing (cttz) or leading (ctlz) zeros of a mask."""
     function = b.module.globals.get(f"llvm.{name}.i{bits.type.width}") or ir.Function(
         b.module, ir.FunctionType(bits.type, [bits.type, I1]), f"llvm.{name}.i{bits.type.width}"

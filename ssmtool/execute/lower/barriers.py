@@ -8,12 +8,12 @@ from llvmlite import ir
 
 from ssmtool.execute.layout import WorkerSlot
 from ssmtool.execute.lower import checks
-from ssmtool.execute.lower.frames import FrameSlot
+from ssmtool.execute.lower.frames import WAITING, FrameSlot
 from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.values import Lanes, any_lane, as_type, i64, mask_bits, pointer, set_word, word
 from ssmtool.execute.numerics.lanes import I64, Value
 from ssmtool.execute.program.flatten import Op, refuse
-from ssmtool.ptx.operands import Operand
+from ssmtool.ptx.operands import Immediate, Operand
 
 if TYPE_CHECKING:
     from ssmtool.execute.lower.control import Control
@@ -78,13 +78,11 @@ def _together(gang: Gang, op: Op, result: Operand | None, given: Operand | None)
 def _apart(
     gang: Gang, op: Op, control: Control, operands: list[Operand], result: Operand | None, given: Operand | None
 ) -> None:
-    from ssmtool.execute.lower.control import WAITING, shared_number
-
     b = gang.builder
     frame = gang.arguments.frame
     assert control.frame is not None
-    number = shared_number(gang, op, operands[0])
-    threads = shared_number(gang, op, operands[1]) if len(operands) > 1 else i64(0)
+    number = _shared_number(gang, op, operands[0])
+    threads = _shared_number(gang, op, operands[1]) if len(operands) > 1 else i64(0)
     if "arrive" in op.modifiers:
         base = gang.worker_word(WorkerSlot.FRAMES)
         place = pointer(b, b.add(base, b.mul(b.and_(number, i64(15)), i64(8))), I64)
@@ -111,3 +109,13 @@ def _apart(
         true = word(b, frame, FrameSlot.SUM_TRUE)
         false = word(b, frame, FrameSlot.SUM_FALSE)
         _write(gang, op, result, true, b.icmp_unsigned("!=", false, i64(0)))
+
+
+def _shared_number(gang: Gang, op: Op, operand: Operand) -> Value:
+    """A barrier's number or count as i64: it must be the same in all lanes."""
+    if isinstance(operand, Immediate):
+        return i64(operand.value)
+    found = gang.read(op, operand, "u32")
+    if not found.shared:
+        raise refuse(op, "lanes name different barriers")
+    return as_type(gang.builder, found.value, I64)

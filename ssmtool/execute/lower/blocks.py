@@ -8,8 +8,7 @@ from llvmlite import ir
 
 from ssmtool.execute.layout import Fault, LaunchSlot, WorkerSlot
 from ssmtool.execute.lower import checks
-from ssmtool.execute.lower.control import DONE, STOPPED
-from ssmtool.execute.lower.frames import BLOCK_HEADER_BYTES, FINISHED, FrameSlot
+from ssmtool.execute.lower.frames import BLOCK_HEADER_BYTES, DONE, FINISHED, STOPPED, FrameSlot
 from ssmtool.execute.lower.runtime import POINTER, call_report
 from ssmtool.execute.lower.values import i64, set_word, word
 from ssmtool.execute.numerics.lanes import I1, I8, I64, Builder, Value

@@ -13,16 +13,14 @@ from llvmlite import ir
 
 from ssmtool.execute.layout import Fault, LaunchSlot
 from ssmtool.execute.lower import checks, counting
-from ssmtool.execute.lower.frames import Frame
+from ssmtool.execute.lower.barriers import barrier
+from ssmtool.execute.lower.frames import DONE, STOPPED, Frame
 from ssmtool.execute.lower.gang import Gang, zero_registers
-from ssmtool.execute.lower.values import any_lane, as_type, i64
+from ssmtool.execute.lower.values import any_lane, i64
 from ssmtool.execute.numerics.lanes import I64, Splat, Value
-from ssmtool.execute.program.flatten import Op, refuse
+from ssmtool.execute.program.flatten import Op
 from ssmtool.ptx.cfg import Block
-from ssmtool.ptx.operands import Immediate
 
-DONE, WAITING, STOPPED = 0, 1, 2
-"""What a gang function returns."""
 _ENDS = frozenset(("ret", "exit", "trap"))
 
 Handler = Callable[[Gang, Op], None]
@@ -115,8 +113,6 @@ class Control:
                 return
             checks.registers_read(gang, op)
             if op.base in ("bar", "barrier") and "warp" not in op.modifiers:
-                from ssmtool.execute.lower.barriers import barrier
-
                 barrier(gang, op, self)
             else:
                 self.handler_of(op)(gang, op)
@@ -284,13 +280,3 @@ class Control:
         if target in self.waiting:
             b.store(self.gang.no_lanes(), self.waiting[target])
         b.branch(self.heads[target])
-
-
-def shared_number(gang: Gang, op: Op, operand: object) -> Value:
-    """A barrier's number or count as i64: it must be the same in all lanes."""
-    if isinstance(operand, Immediate):
-        return i64(operand.value)
-    found = gang.read(op, operand, "u32")  # type: ignore[arg-type]
-    if not found.shared:
-        raise refuse(op, "lanes name different barriers")
-    return as_type(gang.builder, found.value, I64)

@@ -38,6 +38,8 @@ class FrameSlot(IntEnum):
     """The barrier's place, for reports."""
 
 
+DONE, WAITING, STOPPED = 0, 1, 2
+"""What a gang function returns."""
 FINISHED = -1
 HEADER_BYTES = 128
 BLOCK_HEADER_BYTES = 128

@@ -17,6 +17,7 @@ from llvmlite import ir
 
 from ssmtool.execute.layout import Fault, LaunchSlot, Mode, Site, WorkerSlot
 from ssmtool.execute.lower.nans import plan
+from ssmtool.execute.lower.special import special
 from ssmtool.execute.lower.values import (
     Lanes,
     Type,
@@ -278,8 +279,6 @@ class Gang:
 
     def special(self, op: Op, name: str) -> Lanes:
         """A special register, as 32 bits unless it has 64."""
-        from ssmtool.execute.lower.special import special
-
         return special(self, op, name)
 
     @property

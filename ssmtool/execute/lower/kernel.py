@@ -18,7 +18,7 @@ from ssmtool.execute.lower.runtime import POINTER
 from ssmtool.execute.numerics import instruction
 from ssmtool.execute.numerics.lanes import I64
 from ssmtool.execute.program.flatten import Op, refuse
-from ssmtool.execute.program.kernel import analyse, has_barrier
+from ssmtool.execute.program.kernel import analyse, barrier_blocks, has_barrier
 from ssmtool.execute.program.shapes import Shapes
 from ssmtool.ptx import Module
 
@@ -95,8 +95,6 @@ def _refuse_unknown(module: Module, shapes: Shapes) -> None:
 
 def _all_together(shapes: Shapes) -> bool:
     """Whether every barrier is met by one gang that is the whole block, all of it."""
-    from ssmtool.execute.program.kernel import barrier_blocks
-
     return shapes.geometry.gangs == 1 and all(shapes.schedule.together(each) for each in barrier_blocks(shapes))
 
 

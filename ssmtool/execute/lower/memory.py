@@ -12,10 +12,10 @@ from llvmlite import ir
 
 from ssmtool.execute.layout import LaunchSlot
 from ssmtool.execute.lower import checks, counting, masked, watching
-from ssmtool.execute.lower.access import Target, all_inside, lane_check, local_bases, resolve
+from ssmtool.execute.lower.access import Target, all_inside, lane_check, local_bases, resolve, zero_bits
 from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.runtime import Region
-from ssmtool.execute.lower.values import Lanes, Type, any_lane, i64, lane_type, mask_bits, pointer, zeros
+from ssmtool.execute.lower.values import Lanes, Type, any_lane, as_type, i64, lane_type, mask_bits, pointer, zeros
 from ssmtool.execute.numerics.lanes import I32, Splat, Value, undefined
 from ssmtool.execute.program.flatten import Op, Place, refuse
 from ssmtool.ptx.opcode import TYPE_BITS
@@ -298,18 +298,9 @@ def _store_one(gang: Gang, op: Op, target: Target, values: list[Lanes], size: in
 def _highest(gang: Gang, vector: Value, mask: Value) -> Value:
     b = gang.builder
     bits = mask_bits(b, mask)
-    zeros_above = _leading_zeros(gang, bits)
+    bits = b.or_(bits, ir.Constant(bits.type, 1))  # an empty mask: lane 0, whose value is then not stored
+    zeros_above = as_type(b, zero_bits(b, "ctlz", bits), I32)
     return b.extract_element(vector, b.sub(ir.Constant(I32, gang.lanes - 1), zeros_above))
-
-
-def _leading_zeros(gang: Gang, bits: Value) -> Value:
-    """Leading zeros of a mask, i32; of an empty one, one less than its width."""
-    b = gang.builder
-    name = f"llvm.ctlz.i{bits.type.width}"
-    kind = ir.FunctionType(bits.type, [bits.type, ir.IntType(1)])
-    function = b.module.globals.get(name) or ir.Function(b.module, kind, name)
-    count = b.call(function, [b.or_(bits, ir.Constant(bits.type, 1)), ir.Constant(ir.IntType(1), 1)])
-    return b.trunc(count, I32) if bits.type.width > 32 else count
 
 
 def _store_lanes(gang: Gang, op: Op, target: Target, values: list[Lanes], size: int) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from llvmlite import ir
 
 from ssmtool.execute.layout import LaunchSlot
-from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.values import Lanes, i64, splat
 from ssmtool.execute.numerics.lanes import I32, I64, Splat, Value
 from ssmtool.execute.program.flatten import Op, refuse
+
+if TYPE_CHECKING:
+    from ssmtool.execute.lower.gang import Gang
 
 _AXES = "xyz"
 _GRID = (LaunchSlot.NCTAID_X, LaunchSlot.NCTAID_Y, LaunchSlot.NCTAID_Z)
