@@ -10,13 +10,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Code:
-    """`text` is the driver's own (cuGetErrorString); `meaning` and `mend` are for people. `fatal`: context is lost."""
+    """`text` is the driver's own (cuGetErrorString); `meaning` and `mend` are for people.
+
+    `fatal`: the context is lost. `by_kernel`: if a launch ends with it, the kernel's own instructions are why.
+    """
 
     name: str
     text: str
     meaning: str = ""
     mend: str | None = None
     fatal: bool = False
+    by_kernel: bool = False
 
 
 _SANITIZER = "run it with `ssmtool run ... --check all`, which names the access"
@@ -48,21 +52,22 @@ CODES: dict[int, Code] = {
     301: Code("CUDA_ERROR_FILE_NOT_FOUND", "file not found"),
     500: Code("CUDA_ERROR_NOT_FOUND", "named symbol not found", "the module has no kernel of that name"),
     700: Code("CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered",
-              "the kernel read or wrote outside all memory", _SANITIZER, fatal=True),
+              "the kernel read or wrote outside all memory", _SANITIZER, fatal=True, by_kernel=True),
     701: Code("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch",
               "registers or shared memory of one block exceed the card"),
     702: Code("CUDA_ERROR_LAUNCH_TIMEOUT", "the launch timed out and was terminated",
               "the card also drives a display, and the kernel ran longer than that allows", fatal=True),
-    710: Code("CUDA_ERROR_ASSERT", "device-side assert triggered", "an assert of the kernel failed", fatal=True),
-    714: Code("CUDA_ERROR_HARDWARE_STACK_ERROR", "hardware stack error", fatal=True),
-    715: Code("CUDA_ERROR_ILLEGAL_INSTRUCTION", "an illegal instruction was encountered", fatal=True),
+    710: Code("CUDA_ERROR_ASSERT", "device-side assert triggered", "an assert of the kernel failed",
+              fatal=True, by_kernel=True),
+    714: Code("CUDA_ERROR_HARDWARE_STACK_ERROR", "hardware stack error", fatal=True, by_kernel=True),
+    715: Code("CUDA_ERROR_ILLEGAL_INSTRUCTION", "an illegal instruction was encountered", fatal=True, by_kernel=True),
     716: Code("CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address", "an access is no multiple of its own size",
-              _SANITIZER, fatal=True),
+              _SANITIZER, fatal=True, by_kernel=True),
     717: Code("CUDA_ERROR_INVALID_ADDRESS_SPACE", "operation not supported on global/shared address space",
-              "an address of one memory was used as one of another", _SANITIZER, fatal=True),
-    718: Code("CUDA_ERROR_INVALID_PC", "invalid program counter", fatal=True),
+              "an address of one memory was used as one of another", _SANITIZER, fatal=True, by_kernel=True),
+    718: Code("CUDA_ERROR_INVALID_PC", "invalid program counter", fatal=True, by_kernel=True),
     719: Code("CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure", "most often an access outside shared memory",
-              _SANITIZER, fatal=True),
+              _SANITIZER, fatal=True, by_kernel=True),
     720: Code("CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE", "too many blocks in cooperative launch"),
     802: Code("CUDA_ERROR_SYSTEM_NOT_READY", "system not yet initialized", "the host's fabric manager is not running",
               "systemctl start nvidia-fabricmanager"),

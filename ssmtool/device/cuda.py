@@ -12,7 +12,7 @@ from ssmtool.device import preflight
 from ssmtool.device.binding import Binding, Triple
 from ssmtool.device.codes import CODES, LOST, describe
 from ssmtool.device.drivers import cuda_release, ptx_isa_of_cuda
-from ssmtool.device.errors import BindingError, DeviceError
+from ssmtool.device.errors import BindingError, CrashedError, DeviceError
 from ssmtool.device.interface import Device, DeviceModule, Extent, Launched, Properties
 from ssmtool.device.worker import Worker
 
@@ -65,8 +65,11 @@ class CudaDevice(Device):
         self._modules.add(loaded)
         return loaded
 
-    def run(self, task: Callable[[], T], what: str, timeout_s: float | None = None) -> T:
-        """A task on the device's own thread; the driver's errors become a DeviceError that begins with `what`."""
+    def run(self, task: Callable[[], T], what: str, timeout_s: float | None = None, *, launch: bool = False) -> T:
+        """A task on the device's own thread; the driver's errors become a DeviceError that begins with `what`.
+
+        With `launch`, one that a kernel's instructions bring about is a CrashedError.
+        """
         if self.problem is not None:
             raise DeviceError(f"{self.name} is out of use: {self.problem}", fatal=True)
         if self._closed:
@@ -81,7 +84,8 @@ class CudaDevice(Device):
             text = f"{what}: {describe(error.call, error.code, error.log)}"
             problem = DeviceError(text, code=error.code, hint=known.mend if known else None)
             if _fatal(error.code):
-                problem = DeviceError(f"{text}; {LOST}", code=error.code, fatal=True, hint=problem.hint)
+                kind = CrashedError if launch and known and known.by_kernel else DeviceError
+                problem = kind(f"{text}; {LOST}", code=error.code, fatal=True, hint=problem.hint)
         if problem.fatal:
             self.problem = problem
         raise problem
@@ -213,7 +217,7 @@ class CudaModule(DeviceModule):
                 with contextlib.suppress(BindingError):
                     memory.free()
 
-        return device.run(device.in_context(task), f"{plan.entry} on {device.name}", timeout_s)
+        return device.run(device.in_context(task), f"{plan.entry} on {device.name}", timeout_s, launch=True)
 
     def _function(self, entry: str) -> tuple[Any, int]:
         """The kernel and its static shared bytes."""

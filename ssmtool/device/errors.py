@@ -31,6 +31,15 @@ class RefusedPtxError(LoadError):
     exit_code = 1
 
 
+class CrashedError(DeviceError):
+    """A kernel ended its own context by what it did, such as an access outside all memory: the product is wrong.
+
+    Always fatal. The launch was waited for, so that no other can be meant.
+    """
+
+    exit_code = 1
+
+
 class OutsideWriteError(ProductError):
     """A kernel stored outside its buffers, or into one that is read-only: seen after the launch, on a real card."""
 

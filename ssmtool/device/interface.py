@@ -74,7 +74,8 @@ class DeviceModule(ABC):
         """Run a kernel to its end and bring the buffers back.
 
         Raises LaunchError or ArgumentError before anything has run, KernelFaultError or OutsideWriteError for a kernel
-        that left its buffers, DeviceError for a device that could not; after a fatal one `device.problem` is set.
+        that left its buffers, CrashedError for one that ended the card's context by it, another DeviceError for a
+        device that could not; after a fatal one `device.problem` is set.
         """
 
     @abstractmethod

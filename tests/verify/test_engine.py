@@ -10,6 +10,7 @@ import pytest
 from verify.conftest import Cases, edited, verified
 
 from ssmtool.device import DeviceError
+from ssmtool.device.errors import CrashedError
 from ssmtool.device.cpu import CpuDevice
 from ssmtool.findings import Verdict
 from ssmtool.golden import GoldenCase
@@ -82,10 +83,11 @@ def test_relations_of_kernels_that_are_not_there_are_not_applicable() -> None:
 class Failing(CpuDevice):
     """The executor as a card that is lost at its n-th launch."""
 
-    def __init__(self, name: str, lost_at: int) -> None:
+    def __init__(self, name: str, lost_at: int, error: DeviceError | None = None) -> None:
         super().__init__()
         self.name = name
         self.left = lost_at
+        self.error = error or DeviceError("the card fell off the bus", fatal=True)
 
     @property
     def real(self) -> bool:
@@ -98,8 +100,8 @@ class Failing(CpuDevice):
         def counted(*inner: Any, **options: Any) -> Any:
             self.left -= 1
             if self.left < 0:
-                self.problem = DeviceError("the card fell off the bus", fatal=True)
-                raise self.problem
+                self.problem = self.error
+                raise self.error
             return launch(*inner, **options)
 
         module.launch = counted  # type: ignore[method-assign]
@@ -125,6 +127,14 @@ def test_when_every_gpu_is_lost_the_rest_is_unchecked(text: Text, cases: Cases) 
     outcome = on([Failing("cuda:0", 1)], text, some)
     assert [each.status for each in outcome] == [Status.OK, Status.UNCHECKED, Status.UNCHECKED]
     assert outcome.verdict is Verdict.UNCHECKED
+
+
+def test_a_kernel_that_ends_its_context_is_wrong_and_not_merely_unchecked(text: Text, cases: Cases) -> None:
+    some = cases("sigmoid/n1", "sigmoid/n255", "sigmoid/n256")
+    outcome = on([Failing("cuda:0", 1, CrashedError("illegal memory access", code=700, fatal=True))], text, some)
+    assert [each.status for each in outcome] == [Status.OK, Status.WRONG, Status.UNCHECKED]
+    assert "illegal memory access" in outcome.results[1].problem
+    assert outcome.verdict is Verdict.WRONG
 
 
 def test_devices_are_compared_with_each_other(text: Text, cases: Cases) -> None:
