@@ -10,8 +10,8 @@ import pytest
 from verify.conftest import Cases, edited, verified
 
 from ssmtool.device import DeviceError
-from ssmtool.device.errors import CrashedError
 from ssmtool.device.cpu import CpuDevice
+from ssmtool.device.errors import CrashedError
 from ssmtool.findings import Verdict
 from ssmtool.golden import GoldenCase
 from ssmtool.verify import Options, Status, Text, run
