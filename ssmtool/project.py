@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -26,25 +26,37 @@ else:
 SETTINGS_FILES = ("ssmtool.toml", "pyproject.toml")
 
 
+def _says(description: str, *examples: Any) -> msgspec.Meta:
+    """What docs/settings.md says of a key, and values to show; tools/settings_page.py writes the page from these."""
+    return msgspec.Meta(description=description, examples=list(examples))
+
+
 class LoaderSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the C loader keeps the kernel names of one module.
+    """Where the C loader keeps the kernel names of one module."""
 
-    `array` is the `const char *` array of names; `function` is the call that receives it together with an explicit
-    count. `count_argument` is the 0-based position of the count in that call; without it, the argument after the array.
-    """
-
-    path: str
-    array: str
-    function: str | None = None
-    count_argument: int | None = None
+    path: Annotated[str, _says("The C file with the name array.", "host/loader.c")]
+    array: Annotated[str, _says("The `const char *` array of kernel names.", "my_names")]
+    function: Annotated[
+        str | None, _says("The function that is called with the array and an explicit count.", "load_functions")
+    ] = None
+    count_argument: Annotated[
+        int | None,
+        _says("0-based position of the count in that call; without it, the argument after the array.", 2),
+    ] = None
 
 
 class ModuleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One `.cu` file, the string constant that carries its PTX, and the loader that assigns its kernels."""
 
-    source: str
-    constant: str | None = None
-    loader: LoaderSettings | None = None
+    source: Annotated[str, _says("The `.cu` file.", "kernels/my_kernels.cu")]
+    constant: Annotated[
+        str | None,
+        _says("The C identifier of its string constant; without it `FC_PTX_` and the source's stem.", "MY_PTX"),
+    ] = None
+    loader: Annotated[
+        LoaderSettings | None,
+        _says("The loader. Without one the registry rule is skipped for this module, and says so."),
+    ] = None
 
     @property
     def name(self) -> str:
@@ -58,69 +70,95 @@ class ModuleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BudgetSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Limits of `ssmtool audit-ptx` for the kernels whose names fit the shell pattern `kernel`; None is no limit.
+    """Limits of `ssmtool audit-ptx` for some kernels; None is no limit."""
 
-    `local_bytes`: declared by `.local`; `local_instructions`: loads and stores of local memory in the text;
-    `executed_local`: those on paths that the assumptions leave; `registers`, `frame_bytes`, `spill_bytes` and
-    `shared_bytes` (static): what ptxas gives the kernel; `contractible`: products that ptxas may fuse into an add.
-    """
-
-    kernel: str
-    local_bytes: int | None = None
-    local_instructions: int | None = None
-    executed_local: int | None = None
-    registers: int | None = None
-    frame_bytes: int | None = None
-    spill_bytes: int | None = None
-    shared_bytes: int | None = None
-    contractible: int | None = None
+    kernel: Annotated[
+        str,
+        _says("Shell pattern of kernel names. One that fits no kernel is an error: it would check nothing.", "my_*"),
+    ]
+    local_bytes: Annotated[int | None, _says("Bytes declared by `.local`.", 0)] = None
+    local_instructions: Annotated[int | None, _says("Local loads and stores in the text.", 0)] = None
+    executed_local: Annotated[
+        int | None, _says("Local loads and stores on the paths that the assumptions leave.", 0)
+    ] = None
+    registers: Annotated[int | None, _says("Registers a thread, by ptxas.", 64)] = None
+    frame_bytes: Annotated[int | None, _says("Bytes of stack frame, by ptxas.", 0)] = None
+    spill_bytes: Annotated[int | None, _says("Bytes of spill stores and loads, by ptxas.", 0)] = None
+    shared_bytes: Annotated[int | None, _says("Bytes of static shared memory, by ptxas.", 16384)] = None
+    contractible: Annotated[int | None, _says("Products that ptxas may fuse into an add.", 0)] = None
 
 
 class LaunchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How kernels whose names fit the shell pattern `kernel` are launched: what `--cost` and `--resources` go by.
+    """How some kernels are launched: what `audit-ptx --cost`, `--resources` and `--explain` go by."""
 
-    `grid` in blocks and `block` in threads, one number or up to three (x, y, z); `shared` is dynamic shared memory.
-    """
-
-    kernel: str
-    grid: int | tuple[int, ...]
-    block: int | tuple[int, ...]
-    shared: int = 0
+    kernel: Annotated[str, _says("Shell pattern of kernel names.", "my_*")]
+    grid: Annotated[int | tuple[int, ...], _says("Blocks: a number, or up to three.", [128, 32])]
+    block: Annotated[
+        int | tuple[int, ...], _says("Threads of a block: a number, or up to three; 1024 at most in all.", 256)
+    ]
+    shared: Annotated[int, _says("Bytes of dynamic shared memory, 48 KB at most.", 1024)] = 0
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The `[tool.ssmtool]` table. Field comments are the settings reference."""
+    """The `[tool.ssmtool]` table."""
 
-    # The `.cu` files, in the order of their constants in the header.
-    module: tuple[ModuleSettings, ...] = ()
-    # The generated C header that carries the PTX.
-    header: str = "generated/fc_cuda_ptx.h"
-    # Architecture the PTX is made for.
-    target: str = "sm_37"
-    # The compiler release the product is made for, `major.minor`; any other is refused unless asked for by name.
-    cuda_release: str = "11.4"
-    # `nvcc`, `nvrtc` (the embedded compiler), or `auto`: nvcc of the release if the host has it, else the embedded one.
-    compiler: str = "auto"
-    # nvcc to use instead of the one found on PATH, in CUDA_HOME or in /usr/local/cuda-<release>.
-    nvcc: str | None = None
-    # Extra compiler flags, given to nvcc and NVRTC alike.
-    flags: tuple[str, ...] = ()
-    # Folders searched for `#include`, besides the folder of the source.
-    include_dirs: tuple[str, ...] = ()
-    # Seconds one compiler run may take.
-    compile_timeout: float = 300.0
-    # Newest PTX ISA the driver of the target machine loads. R470, the last driver for Kepler, stops at 7.4.
-    max_ptx_isa: str = "7.4"
-    # What `ssmtool audit-ptx` takes parameters to be: "KERNEL.PARAMETER" = integer, KERNEL a shell pattern.
-    assume: dict[str, int] = {}
-    # Limits that fail `ssmtool audit-ptx`, by kernel.
-    budget: tuple[BudgetSettings, ...] = ()
-    # Launch shapes of kernels, for `ssmtool audit-ptx --cost` and `--resources`.
-    launch: tuple[LaunchSettings, ...] = ()
-    # What each kernel's numbers were when last accepted; worse fails, `--update-baseline` writes it.
-    baseline: str = "generated/audit-baseline.json"
-    # Folder of the golden vectors, for `ssmtool verify` and `ssmtool golden`.
-    golden: str = "golden"
+    module: Annotated[
+        tuple[ModuleSettings, ...], _says("The `.cu` files, in the order of their constants in the header.")
+    ] = ()
+    header: Annotated[str, _says("The generated C header that carries the PTX.", "generated/my_ptx.h")] = (
+        "generated/fc_cuda_ptx.h"
+    )
+    target: Annotated[str, _says("Architecture the PTX is made for.", "sm_37")] = "sm_37"
+    cuda_release: Annotated[
+        str,
+        _says("The compiler release the product is made for; another is refused unless asked for by name.", "11.4"),
+    ] = "11.4"
+    compiler: Annotated[
+        str,
+        _says(
+            '`"nvcc"`, `"nvrtc"` (the embedded compiler), or `"auto"`: nvcc of the release if the host has it, else '
+            "the embedded one.",
+            "nvrtc",
+        ),
+    ] = "auto"
+    nvcc: Annotated[
+        str | None,
+        _says(
+            "nvcc to use instead of the one found on `PATH`, in `CUDA_HOME` or in `/usr/local/cuda-<release>`.",
+            "/opt/cuda-11.4/bin/nvcc",
+        ),
+    ] = None
+    flags: Annotated[tuple[str, ...], _says("Extra compiler flags, given to nvcc and NVRTC alike.", ["-lineinfo"])] = ()
+    include_dirs: Annotated[
+        tuple[str, ...],
+        _says("Folders searched for `#include`, besides the folder of the source.", ["kernels/include"]),
+    ] = ()
+    compile_timeout: Annotated[float, _says("Seconds one compiler run may take.", 600.0)] = 300.0
+    max_ptx_isa: Annotated[
+        str,
+        _says(
+            "Newest PTX ISA the driver of the target machine loads. R470, the last driver for Kepler, stops at 7.4.",
+            "7.4",
+        ),
+    ] = "7.4"
+    assume: Annotated[
+        dict[str, int],
+        _says(
+            'What `audit-ptx` takes parameters to be: `"KERNEL.PARAMETER" = integer`, KERNEL a shell pattern, '
+            "PARAMETER the name in C.",
+            {"my_convolution*.taps": 4},
+        ),
+    ] = {}
+    budget: Annotated[tuple[BudgetSettings, ...], _says("Limits that fail `audit-ptx`.")] = ()
+    launch: Annotated[tuple[LaunchSettings, ...], _says("Launch shapes of kernels.")] = ()
+    baseline: Annotated[
+        str,
+        _says(
+            "Each kernel's numbers when last accepted: worse fails, `audit-ptx --update-baseline` writes it.",
+            "generated/audit-baseline.json",
+        ),
+    ] = "generated/audit-baseline.json"
+    golden: Annotated[str, _says("Folder of the golden vectors, for `golden` and `verify`.", "golden")] = "golden"
 
 
 class Project(msgspec.Struct, frozen=True):

@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from conftest import ROOT
 from ssmtool.build.freshness import State
 from ssmtool.cli import COMMANDS
-from ssmtool.project import LoaderSettings, ModuleSettings, Settings
+from ssmtool.project import Settings, read_project
 
-SETTINGS = (ROOT / "docs/settings.md").read_text()
 BUILD = (ROOT / "docs/build.md").read_text()
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        *(name for name in Settings.__struct_fields__ if name != "module"),
-        *(name for name in ModuleSettings.__struct_fields__ if name != "loader"),
-        *(f"loader.{name}" for name in LoaderSettings.__struct_fields__),
-    ],
-)
-def test_every_setting_has_its_row(key: str) -> None:
-    assert re.search(rf"^\| `{re.escape(key)}` \|", SETTINGS, re.MULTILINE)
+def tool(name: str) -> ModuleType:
+    """A script of tools/ as a module."""
+    spec = importlib.util.spec_from_file_location(f"tools_{name}", ROOT / "tools" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_settings_page_is_what_the_structs_that_read_them_say() -> None:
+    assert (ROOT / "docs/settings.md").read_text() == tool("settings_page").page(), "run tools/settings_page.py"
+
+
+def test_the_example_of_the_settings_page_is_read_and_leaves_no_key_at_its_default_only(tmp_path: Path) -> None:
+    match = re.search(r"```toml\n(.*?)```", (ROOT / "docs/settings.md").read_text(), re.DOTALL)
+    assert match is not None
+    (tmp_path / "pyproject.toml").write_text(match[1])
+    project = read_project(tmp_path / "pyproject.toml")
+    assert project is not None
+    for name in Settings.__struct_fields__:
+        assert re.search(rf"(?m)^{name} = |^\[\[?tool\.ssmtool\.{name}\]", match[1]), name
+    assert project.settings.launch[0].grid == (128, 32)
 
 
 @pytest.mark.parametrize("state", [state for state in State if state is not State.MISSING])

@@ -11,7 +11,8 @@ static const char *const vector_names[] = {
     "vec_softmax",
 };
 
-static CUfunction vector_functions[3];
+/* As many as there are names, so that a build that adds one leaves no array too short. */
+static CUfunction vector_functions[sizeof vector_names / sizeof vector_names[0]];
 
 static int take(CUmodule module, const char *const *names, int count)
 {
