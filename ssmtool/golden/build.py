@@ -67,6 +67,11 @@ class Builder:
         """A buffer of zeros."""
         self._add(name, tuple(shape), axes, "zero", policy, group, tuple(at) or None)
 
+    def scratch(self, name: str, shape: Sequence[int], axes: str) -> None:
+        """A buffer of zeros of which nothing is expected: what ends there shows in what a later launch makes of it."""
+        self._add(name, tuple(shape), axes, "zero", None, "", None)
+        self._buffers[name] = msgspec.structs.replace(self._buffers[name], after="any")
+
     def poison(
         self, name: str, shape: Sequence[int], axes: str, policy: str | None = None, *, group: str = "",
         at: Sequence[int] = (),
@@ -102,6 +107,7 @@ class Builder:
 
     def case(self) -> GoldenCase:
         """The case, with what the reference expects. Raises CaseError unless all runs have the same end."""
+        entries = {launch.entry for launches in self._runs.values() for launch in launches}
         meta = Meta(
             format=FORMAT,
             name=self.name,
@@ -115,7 +121,7 @@ class Builder:
                 generator="ssmtool.golden",
                 generator_version=generator.VERSION,
                 seed=self.name,
-                reference=f"sha256:{reference_hash()}",
+                reference=f"sha256:{reference_hash(entries)}",
             ),
         )
         blank = GoldenCase(meta, self._before, {})

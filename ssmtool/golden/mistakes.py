@@ -13,15 +13,17 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ssmtool.golden.case import GoldenCase, Run
-from ssmtool.golden.mistaken import convolution, norms, recurrence
+from ssmtool.golden.mistaken import convolution, fast, norms, recurrence
 from ssmtool.golden.reference import KERNELS, run
 from ssmtool.golden.reference.rules import Rules
 
-_STATES = ("fc_ssm_recurrence*",)
-_CONVOLUTIONS = ("fc_ssm_conv1d_silu*",)
-_QKNORM = ("fc_ssm_qknorm_gqa*",)
-_DECAY = ("fc_ssm_decay_gate*",)
-_SLOTS = ("fc_ssm_*_slots*",)
+_STEP = ("fc_ssm_decode_step",)
+_STATES = ("fc_ssm_recurrence*", *_STEP)
+_CONVOLUTIONS = ("fc_ssm_conv1d_silu*", *_STEP)
+_QKNORM = ("fc_ssm_qknorm_gqa*", *_STEP)
+_DECAY = ("fc_ssm_decay_gate*", *_STEP)
+_NORM = ("fc_ssm_gated_norm", *_STEP)
+_SLOTS = ("fc_ssm_*_slots*", *_STEP)
 _ALL = ("fc_*",)
 
 
@@ -76,9 +78,9 @@ MISTAKES: tuple[Mistake, ...] = (
             ("fc_ssm_*_seq*",)),
     Mistake("snapshots-reversed", "the snapshots in reverse order", recurrence.SnapshotsReversed, ("fc_ssm_*_seq*",)),
     Mistake("zero-length-writes", "one position done where there is none", recurrence.ZeroLengthWrites,
-            ("fc_ssm_*_seq*", "fc_sigmoid", *_DECAY)),
+            ("fc_ssm_*_seq*", "fc_sigmoid", "fc_ssm_decay_gate*")),
     Mistake("guard-missing", "the guard on the state size or filter length left out", recurrence.GuardMissing,
-            ("fc_ssm_recurrence_seq_*", "fc_ssm_conv1d_silu_seq")),
+            ("fc_ssm_recurrence_seq_*", "fc_ssm_conv1d_silu_seq", "fc_ssm_recurrence_slots_warp", *_STEP)),
     Mistake("slot-0-for-all", "the state of slot 0 used for every user", recurrence.SlotZero, _SLOTS),
     Mistake("slots-shifted", "the state of the next user's slot", recurrence.SlotsShifted, _SLOTS),
     Mistake("all-slots", "slots worked on that were not launched", recurrence.AllSlots, _SLOTS),
@@ -99,20 +101,27 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake("rms-instead-of-l2", "an RMS norm instead of an L2 norm of q and k", norms.RmsInsteadOfL2,
             (*_QKNORM, *_STATES)),
     Mistake("qk-swapped", "q and k swapped", norms.Swapped, (*_QKNORM, *_STATES)),
-    Mistake("v-from-k", "v copied from where k is", norms.ValueFromKey, ("fc_ssm_qknorm_gqa_nx",)),
-    Mistake("weight-plus-one", "the norm's weight taken as 1 + w", norms.WeightPlusOne, ("fc_ssm_gated_norm",)),
-    Mistake("l2-instead-of-rms", "an L2 norm instead of an RMS norm", norms.L2InsteadOfRms, ("fc_ssm_gated_norm",)),
-    Mistake("rms-eps-missing", "no eps in the RMS norm", norms.RmsEpsMissing, ("fc_ssm_gated_norm",)),
-    Mistake("gate-sigmoid", "sigmoid(z) for the gate instead of silu(z)", norms.GateSigmoid, ("fc_ssm_gated_norm",)),
-    Mistake("gate-before-norm", "the gate applied before the norm", norms.GateBeforeNorm, ("fc_ssm_gated_norm",)),
-    Mistake("sigmoid-of-minus", "1/(1 + exp(x)): the sign of x lost", norms.SigmoidOfMinus, ("fc_sigmoid",)),
+    Mistake("v-from-k", "v copied from where k is", norms.ValueFromKey, ("fc_ssm_qknorm_gqa_nx", *_STEP)),
+    Mistake("weight-plus-one", "the norm's weight taken as 1 + w", norms.WeightPlusOne, _NORM),
+    Mistake("l2-instead-of-rms", "an L2 norm instead of an RMS norm", norms.L2InsteadOfRms, _NORM),
+    Mistake("rms-eps-missing", "no eps in the RMS norm", norms.RmsEpsMissing, _NORM),
+    Mistake("gate-sigmoid", "sigmoid(z) for the gate instead of silu(z)", norms.GateSigmoid, _NORM),
+    Mistake("gate-before-norm", "the gate applied before the norm", norms.GateBeforeNorm, _NORM),
+    Mistake("sigmoid-of-minus", "1/(1 + exp(x)): the sign of x lost", norms.SigmoidOfMinus, ("fc_sigmoid", *_STEP)),
     Mistake("softplus-no-branch", "softplus without its branch: exp overflows", norms.SoftplusNoBranch, _DECAY),
     Mistake("softplus-missing", "no softplus", norms.SoftplusMissing, _DECAY),
     Mistake("a-log", "ssm_a taken as A_log: -exp(ssm_a)", norms.ALog, _DECAY),
     Mistake("dt-missing", "ssm_dt left out", norms.DtMissing, _DECAY),
     Mistake("nan-to-zero", "infinity times zero taken as zero", norms.NanToZero, _DECAY),
     Mistake("gate-heads-divided", "the head as index div positions instead of index mod n_heads", norms.HeadsDivided,
-            ("fc_ssm_decay_gate_nx",)),
+            ("fc_ssm_decay_gate_nx", *_STEP)),
+    Mistake("gate-heads-grouped", "ssm_dt and ssm_a of the head that a grouped order has there", fast.GateHeadsGrouped,
+            _STEP),
+    Mistake("values-grouped", "v of the head that a grouped order has there", fast.ValuesGrouped, _STEP),
+    Mistake("history-before-use", "the history moved on before the convolution reads it", fast.HistoryBeforeUse,
+            _CONVOLUTIONS),
+    Mistake("beta-raw", "beta left without its sigmoid", fast.BetaRaw, _STEP),
+    Mistake("norm-eps-of-qk", "the eps of q and k taken for the gated norm as well", fast.OneEps, _STEP),
     Mistake("subnormals-flushed", "subnormal numbers flushed to zero", norms.Flushed, _ALL),
     Mistake("nan-spread", "a NaN of one head, row or channel in all others", norms.NanSpread, _ALL),
 )  # fmt: skip

@@ -10,10 +10,10 @@ from ssmtool.golden.case import GoldenCase
 
 def all_makers() -> dict[str, Callable[[], GoldenCase]]:
     """Name to maker of each case, in the order in which they are made."""
-    from ssmtool.golden.cases import convolution, gates, norms, recurrence
+    from ssmtool.golden.cases import convolution, decode, gates, norms, recurrence
 
     found: dict[str, Callable[[], GoldenCase]] = {}
-    for room in (recurrence, convolution, norms, gates):
+    for room in (recurrence, convolution, norms, gates, decode):
         for name, maker in room.makers():
             if name in found:
                 raise ValueError(f"two cases are named {name}")

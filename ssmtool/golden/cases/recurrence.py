@@ -1,4 +1,4 @@
-"""Cases of the recurrence: kernels 1, 8, 9, 10 over positions, 12 and 13 over users' slots."""
+"""Cases of the recurrence: kernels 1, 8, 9, 10, 17 over positions, 12, 13, 16 over users' slots."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ Makers = Iterator[tuple[str, Callable[[], GoldenCase]]]
 
 SEQ, UNROLL, WARP = "fc_ssm_recurrence_seq", "fc_ssm_recurrence_seq_unroll128", "fc_ssm_recurrence_seq_warp"
 ONE, SLOTS, TWO_PASS = "fc_ssm_recurrence", "fc_ssm_recurrence_slots", "fc_ssm_recurrence_slots_2pass"
-EVERY_SEQ = (SEQ, UNROLL, WARP)
+MULTI, SLOTS_WARP = "fc_ssm_recurrence_seq_warp_multi", "fc_ssm_recurrence_slots_warp"
+EVERY_SEQ = (SEQ, UNROLL, WARP, MULTI)
+# The size that the unrolled and the warp kernels are made for.
+SPECIAL = 128
+# Shapes of kernel 16: blocks in x, threads. Eight, four and two rows a warp; and two rows in blocks of four warps.
+_SLOT_SHAPES = ((16, 32), (32, 32), (64, 32), (16, 128))
 
 _POLICY = "recurrence"
 _MISTAKES = ("linear-decay", "scale-missing", "state-transposed", "y-from-old-state", "beta-missing")
@@ -96,6 +101,8 @@ def sequence(
             b.launch(f"{SLOTS} x {n}", SLOTS, (size, heads, 1), size, size, *at, size, heads, scale)
         if slots and two_pass:  # its regrouped sum ends otherwise where terms cancel or are infinite
             b.launch(f"{TWO_PASS} x {n}", TWO_PASS, (size, heads, 1), size, 3 * size, *at, size, heads, scale)
+        if slots and size == SPECIAL:
+            b.launch(f"{SLOTS_WARP} x {n}", SLOTS_WARP, (16, heads, 1), 128, 0, *at, size, heads, scale)
     return b.case()
 
 
@@ -112,16 +119,18 @@ def _chunk(
     grid, block, shared = (size, heads), size, size
     if kernel == WARP:
         grid, block, shared = (size // 4, heads), 128, 2 * length
+    if kernel == MULTI:
+        grid, block, shared = (4, heads), 128, 0
     at = _arguments(min(start, max(start + length - 1, 0)), heads, size)[1:]
     image = ("snaps", (start if inside is None else inside) * heads * size * size) if snaps else None
     b.launch(run, kernel, grid, block, shared, state, *at, size, heads, length, 1 / math.sqrt(size), image)
 
 
-def resumed(kernel: str) -> GoldenCase:
+def resumed(short: str, kernels: Sequence[str], size: int) -> GoldenCase:
     """Draft of 4, accept 2: the third position is done again, with another token, from the snapshot of the second."""
-    heads, size, n = 2, 128 if kernel != SEQ else 16, 4
+    heads, n = 2, 4
     b = Builder(
-        f"recurrence/resume-{'warp' if kernel == WARP else 'seq'}",
+        f"recurrence/resume-{short}",
         "speculative decoding: 4 drafted, 2 accepted, a new third from snaps[1]",
         exposes=("snapshot-before", "snapshots-reversed"),
     )
@@ -132,14 +141,14 @@ def resumed(kernel: str) -> GoldenCase:
     b.poison("y", (n + 1, heads, size), "t h j", _POLICY, group="h")
     # snaps[1] itself is the state that the resumed launch works on.
     b.poison("snaps", (n, heads, size, size), "t h j i", _POLICY, group="t h")
-    _chunk(b, kernel, kernel, 0, n, heads=heads, size=size, snaps=True)
-    _chunk(b, kernel, kernel, n, 1, heads=heads, size=size, snaps=False, state=("snaps", heads * size * size))
+    for kernel in kernels:
+        _chunk(b, kernel, kernel, 0, n, heads=heads, size=size, snaps=True)
+        _chunk(b, kernel, kernel, n, 1, heads=heads, size=size, snaps=False, state=("snaps", heads * size * size))
     return b.case()
 
 
-def guard(kernel: str, size: int) -> GoldenCase:
+def guard(short: str, kernel: str, size: int) -> GoldenCase:
     """A kernel made for S = 128 is given another: it must return at once."""
-    short = "unroll128" if kernel == UNROLL else "warp"
     b = Builder(
         f"recurrence/guard-{short}-s{size}", f"S = {size}: nothing is written", exposes=("guard-missing",)
     )  # fmt: skip
@@ -180,24 +189,42 @@ def users(
     b.poison("y", (count, heads, size), "user h j", _POLICY, group="user h")
     users_of = launched or count
     scale = 1 / math.sqrt(size)
+    names = ("s", "q", "k", "v", "g", "beta", "y")
     for kernel, shared in ((SLOTS, size), (TWO_PASS, 3 * size)):
-        names = ("s", "q", "k", "v", "g", "beta", "y")
         b.launch(kernel, kernel, (size, heads, users_of), size, shared, *names, size, heads, scale)
+    for blocks, threads in _SLOT_SHAPES if size == SPECIAL else ():
+        run = f"{SLOTS_WARP} ({blocks} x {threads})"
+        b.launch(run, SLOTS_WARP, (blocks, heads, users_of), threads, 0, *names, size, heads, scale)
     for user in range(users_of if separate else 0):
         at = [("s", user * heads * size * size), *_arguments(user, heads, size)[1:]]
         b.launch(f"{ONE} x {users_of}", ONE, (size, heads), size, size, *at, size, scale)
     return b.case()
 
 
-def far_slots() -> GoldenCase:
+def guard_slots(name: str, title: str, *, size: int, blocks: int, exposes: Sequence[str] = ()) -> GoldenCase:
+    """Kernel 16 with another state size, or in a shape that is none of its own: it must return at once."""
+    b = Builder(f"slots/{name}", title, exposes=exposes)
+    heads, count = 1, 2
+    arrays = inputs(b, count, heads, size)
+    b.zero("s", (count, heads, size, size), "user h j i")
+    for each, axes in (("q", "h i"), ("k", "h i"), ("v", "h j"), ("g", "h"), ("beta", "h")):
+        b.given(each, arrays[each], f"user {axes}")
+    b.poison("y", (count, heads, size), "user h j")
+    names = ("s", "q", "k", "v", "g", "beta", "y")
+    b.launch(SLOTS_WARP, SLOTS_WARP, (blocks, heads, count), 32, 0, *names, size, heads, 1 / math.sqrt(size))
+    return b.case()
+
+
+def far_slots(name: str, heads: int, size: int) -> GoldenCase:
     """The smallest state whose last slot begins past element 2^31; only the slots about the edges are in the file."""
-    heads, size = 9, 64
     per_slot = heads * size * size
     edge = -(-(2**31) // per_slot)
     # 2^30 elements is where offsets in bytes pass 32 bits unsigned, 2^31 where those in elements pass 32 bits signed.
-    at = (0, -(-(2**30) // per_slot), edge - 1, edge)
+    at: tuple[int, ...] = (0, -(-(2**30) // per_slot), edge - 1, edge)
+    if size == SPECIAL:
+        at = at[-1:]  # a slot of these takes as much of the file as five of the others
     b = Builder(
-        "slots/past-2-to-the-31",
+        f"slots/{name}",
         f"slot {edge} begins at element {edge * per_slot}: 8 GiB of state; offsets need 64 bits",
     )
     arrays = inputs(b, len(at), heads, size)
@@ -207,9 +234,12 @@ def far_slots() -> GoldenCase:
     for each, axes in (("q", "h i"), ("k", "h i"), ("v", "h j"), ("g", "h"), ("beta", "h")):
         b.given(each, arrays[each], f"user {axes}", rows=count, at=at)
     b.poison("y", (count, heads, size), "user h j", _POLICY, group="user h", at=at)
+    names, scale = ("s", "q", "k", "v", "g", "beta", "y"), 1 / math.sqrt(size)
+    if size == SPECIAL:
+        b.launch(SLOTS_WARP, SLOTS_WARP, (16, heads, count), 32, 0, *names, size, heads, scale)
+        return b.case()
     for kernel, shared in ((SLOTS, size), (TWO_PASS, 3 * size)):
-        names = ("s", "q", "k", "v", "g", "beta", "y")
-        b.launch(kernel, kernel, (size, heads, count), size, shared, *names, size, heads, 1 / math.sqrt(size))
+        b.launch(kernel, kernel, (size, heads, count), size, shared, *names, size, heads, scale)
     return b.case()
 
 
@@ -301,11 +331,11 @@ def makers() -> Makers:
     yield seq("chunks", "chunks of 1 and 2 positions, snapshots of all", heads=3, size=16, n=5,
               splits=[(1, 4), (2, 3), (1, 2, 1, 1), (4, 1)], snaps=True,
               exposes=("snapshot-before", "snapshots-reversed"))  # fmt: skip
-    for kernel in (SEQ, WARP):
-        name = f"recurrence/resume-{'warp' if kernel == WARP else 'seq'}"
-        yield name, part(resumed, kernel)
-    for kernel, size in ((UNROLL, 64), (WARP, 64), (UNROLL, 256), (WARP, 32)):
-        yield f"recurrence/guard-{'unroll128' if kernel == UNROLL else 'warp'}-s{size}", part(guard, kernel, size)
+    for short, kernels, size in (("seq", (SEQ,), 16), ("warp", (WARP, MULTI), SPECIAL)):
+        yield f"recurrence/resume-{short}", part(resumed, short, kernels, size)
+    specials = {"unroll128": UNROLL, "warp": WARP, "warp-multi": MULTI}
+    for short, size in (("unroll128", 64), ("warp", 64), ("unroll128", 256), ("warp", 32), ("warp-multi", 64)):
+        yield f"recurrence/guard-{short}-s{size}", part(guard, short, specials[short], size)
 
     small = {"heads": 2, "size": 8, "steps": True, "slots": True}
     yield seq("mistake-grouped-heads", "4 V-heads of 2 K-heads: grouped pairs agree in the first and last head only",
@@ -350,7 +380,7 @@ def makers() -> Makers:
     yield seq("strong-decay", "g = -26 for 8 tokens: products of decays underflow, their quotients are NaN", n=8,
               edit=_set({"g": -26.0}), exposes=("decay-quotients",), **small)  # fmt: skip
     yield seq("strong-decay-s128", "g = -26 for 8 tokens, S = 128", heads=1, size=128, n=8, kernels=EVERY_SEQ,
-              edit=_set({"g": -26.0}), exposes=("decay-quotients",))  # fmt: skip
+              slots=True, edit=_set({"g": -26.0}), exposes=("decay-quotients",))  # fmt: skip
     yield seq("decay-to-zero", "g = -200: nothing of the state is left", n=3, edit=_set({"g": -200.0}), **small)
     yield seq("decay-none", "g = 0: nothing is forgotten", n=3, edit=_set({"g": 0.0}), **small)
     yield seq("beta-zero", "beta = 0: nothing is learnt", n=3, edit=_set({"beta": 0.0}), exposes=("beta-missing",),
@@ -368,8 +398,10 @@ def makers() -> Makers:
               exposes=("state-bf16", "state-fp16"))  # fmt: skip
     yield seq("denormal", "a state of subnormal numbers", n=2, edit=_denormal, exposes=("subnormals-flushed",), **small)
     yield seq("denormal-s128", "a state of subnormal numbers, S = 128", heads=1, size=128, n=2, kernels=EVERY_SEQ,
-              edit=_denormal, exposes=("subnormals-flushed",))  # fmt: skip
+              slots=True, edit=_denormal, exposes=("subnormals-flushed",))  # fmt: skip
     yield seq("infinite", "infinities stay in their rows", n=2, edit=_infinite, two_pass=False, **small)
+    yield seq("infinite-s128", "infinities stay in their rows, S = 128", heads=2, size=128, n=2, kernels=EVERY_SEQ,
+              slots=True, edit=_infinite, two_pass=False)  # fmt: skip
     for size, kernels in ((8, (SEQ,)), (128, EVERY_SEQ)):
         yield seq(f"nan-s{size}", "NaN in one lane stays in its row and head", heads=4, size=size, n=2, kernels=kernels,
                   edit=_nan, steps=True, slots=True, exposes=("nan-spread",))  # fmt: skip
@@ -385,4 +417,10 @@ def makers() -> Makers:
                size=4, fresh=[1], separate=True, exposes=mixed)  # fmt: skip
     yield slot("mistake-padding", "2 of 3 slots launched: the third keeps its state, its outputs are not written",
                count=3, heads=2, size=8, launched=2, separate=True, exposes=("all-slots",))  # fmt: skip
-    yield "slots/past-2-to-the-31", part(far_slots)
+    for name, title, size, blocks, exposes in (
+        ("guard-warp-s64", "S = 64: nothing is written", 64, 16, ("guard-missing",)),
+        ("guard-warp-shape", "8 warps for 128 rows, 16 each: nothing is written", SPECIAL, 8, ()),
+    ):
+        yield f"slots/{name}", part(guard_slots, name, title, size=size, blocks=blocks, exposes=exposes)
+    for name, heads, size in (("past-2-to-the-31", 9, 64), ("past-2-to-the-31-s128", 3, SPECIAL)):
+        yield f"slots/{name}", part(far_slots, name, heads, size)

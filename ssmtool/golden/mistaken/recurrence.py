@@ -17,14 +17,19 @@ from ssmtool.golden.reference.rules import Rules
 _WARP = 32
 
 
+def _turned(s: Array) -> Array:
+    """The transpose of a state; a convolution's history is no square."""
+    return np.swapaxes(s, -1, -2) if s.shape[-1] == s.shape[-2] else s
+
+
 class ReadTransposed(Rules):
     def load(self, s: Array) -> Array:
-        return np.swapaxes(s, -1, -2).copy()
+        return _turned(s).copy()
 
 
 class WrittenTransposed(Rules):
     def store(self, s: Array, state: Array) -> None:
-        s[...] = np.swapaxes(state, -1, -2)
+        s[...] = _turned(state)
 
 
 class Transposed(ReadTransposed, WrittenTransposed):

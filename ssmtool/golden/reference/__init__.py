@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import io
 import tokenize
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import resources
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssmtool.golden.case import POISON, Buffer, CaseError, GoldenCase, Run, is_poison, poisoned
-from ssmtool.golden.reference import convolution, gates, norms, recurrence
+from ssmtool.golden.reference import convolution, fast, gates, norms, recurrence
 from ssmtool.golden.reference.bound import Bound
 from ssmtool.golden.reference.rules import Rules
 
@@ -29,6 +29,10 @@ _SLOTS = (*_STEP, "n_v_heads", "scale")
 _CONV = ("qkv", "weight", "conv_state", "out", "conv_dim", "conv_kernel")
 _GATE = ("alpha", "ssm_dt", "ssm_a", "g")
 _QKNORM = ("n_k_heads", "kv_groups", "S", "key_dim")
+_DECODE = (
+    "s", "qkv", "conv_weight", "conv_state", "alpha", "ssm_dt", "ssm_a", "beta", "z", "norm_weight", "gated",
+    "n_k_heads", "kv_groups", "state_size", "conv_kernel", "scale", "qk_eps", "norm_eps",
+)  # fmt: skip
 
 # entry -> (its formula, its parameters in order); the loader's order.
 KERNELS: dict[str, tuple[Kernel, tuple[str, ...]]] = {
@@ -47,7 +51,12 @@ KERNELS: dict[str, tuple[Kernel, tuple[str, ...]]] = {
     "fc_ssm_recurrence_slots_2pass": (recurrence.recurrence_slots_two_pass, _SLOTS),
     "fc_ssm_decay_gate_nx": (gates.decay_gate_nx, (*_GATE, "n_heads", "total")),
     "fc_ssm_qknorm_gqa_nx": (norms.qknorm_gqa_nx, ("conv_out", "qg", "kg", "vg", *_QKNORM, "val_dim", "eps")),
+    "fc_ssm_recurrence_slots_warp": (fast.recurrence_slots_warp, _SLOTS),
+    "fc_ssm_recurrence_seq_warp_multi": (recurrence.recurrence_seq_special, _SEQ),
+    "fc_ssm_decode_step": (fast.decode_step, _DECODE),
 }
+# Modules that every vector's hash is of. Any other counts where a kernel of it runs: it may change without all files.
+_HASHED = ("arithmetic", "convolution", "gates", "norms", "recurrence", "rules")
 
 # A poisoned element of the arithmetic's own type: the file's poison does not survive a conversion for certain.
 _MARKS = {np.dtype(np.float64): 0x7FF8 << 48 | POISON, np.dtype(np.float32): POISON}
@@ -110,13 +119,18 @@ def _narrowed(flat: Array, buffer: Buffer) -> Array:
     return image.reshape(buffer.stored_shape)
 
 
-@functools.lru_cache(maxsize=1)
-def reference_hash() -> str:
-    """SHA-256 of the formulas, without comments, docstrings and blanks: what a vector says it was made by."""
+def reference_hash(entries: Iterable[str] = ()) -> str:
+    """SHA-256 of the formulas, without comments, docstrings and blanks: what a vector of these kernels was made by."""
+    homes = {KERNELS[entry][0].__module__.rpartition(".")[2] for entry in entries}
+    return _hash_of((*_HASHED, *sorted(homes.difference(_HASHED))))
+
+
+@functools.cache
+def _hash_of(modules: tuple[str, ...]) -> str:
     import hashlib
 
     digest = hashlib.sha256()
-    for name in ("arithmetic", "convolution", "gates", "norms", "recurrence", "rules"):
+    for name in modules:
         text = resources.files(__name__).joinpath(f"{name}.py").read_text("utf-8")
         digest.update(" ".join([name, *_program(text)]).encode())
     return digest.hexdigest()
