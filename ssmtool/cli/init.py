@@ -143,7 +143,7 @@ def _module_lines(module: ModuleGuess, dotted: str) -> list[str]:
     if loader is None:
         return [
             *lines,
-            "# No array of these kernels' names was found in a C file. If a loader assigns them by name, say where:",
+            "# No array of these kernels' names was found in the C files. If a loader assigns them by name, say where:",
             f"# [{dotted}module.loader]",
             '# path = "kernels/loader.c"',
             '# array = "kernel_names"',

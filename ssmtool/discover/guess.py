@@ -7,15 +7,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ssmtool.csource import find_kernels
-from ssmtool.discover.includes import guess_header, guess_include_dirs
+from ssmtool.discover.includes import guess_header, guess_include_dirs, including
 from ssmtool.discover.loader import LoaderGuess, find_loader, wanted_constants
 from ssmtool.discover.tree import C_SUFFIXES, HEADER_SUFFIXES, MAX_NAMES, SOURCE_SUFFIX, Tree, read_small, read_tree
 from ssmtool.errors import SsmtoolError
 from ssmtool.files import decode_source, read_source
 from ssmtool.project import ModuleSettings
 
-#   static const char FC_PTX_SSM_GATED_DELTA[] =
-_CONSTANT = re.compile(r"\bchar\s*(?:const\s*)?\*?\s*(?:const\s+)?(\w+)\s*(?:\[\w*\])?\s*=\s*\{?\s*(?:\n#[^\n]*)*\s*\"")
+#   static const char FC_PTX_SSM_GATED_DELTA[] =     const char *const PTX =     but not: char *const names[] = { "k" }
+_CONSTANT = re.compile(
+    r"\bchar\s*(?:const\s*)?(?:\*\s*(?:const\s+)?(?=\w+\s*=))?(\w+)\s*(?:\[\w*\])?\s*=\s*\{?\s*(?:\n#[^\n]*)*\s*\""
+)
+#   .target sm_37     .target\tsm_37 (in a C string)     but not: config.target = 3
+_TARGET = re.compile(r"\.target(?:[ \t]|\\t)+sm_\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +57,15 @@ def discover(root: Path, *, max_names: int = MAX_NAMES) -> Guess:
             'no .cu file with an extern "C" __global__ function in or below this folder', path=root, hint=_why(tree)
         )
     names = {kernel for kernels in sources.values() for kernel in kernels}
-    loaders = _texts(tree, C_SUFFIXES, names)
-    headers = {path: text for path, text in _texts(tree, HEADER_SUFFIXES, {".entry"}).items() if ".target" in text}
+    headers = {path: text for path, text in _texts(tree, HEADER_SUFFIXES, {".entry"}).items() if _TARGET.search(text)}
+    # A build writes the header with the PTX anew, so a loader in it would not last.
+    loaders = {p: text for p, text in _texts(tree, C_SUFFIXES | HEADER_SUFFIXES, names).items() if p not in headers}
     constants = {name: path for path, text in headers.items() for name in _CONSTANT.findall(text)}
     guess = Guess(remarks=tree.remarks)
     found = {path: find_loader(tree, kernels, loaders) for path, kernels in sources.items()}
     for path, kernels in sources.items():
         loader = found[path]
-        wanted = wanted_constants(loaders[root / loader.path], root / loader.path) if loader else []
+        wanted = _wanted(tree, loader) if loader else []
         alone = len(sources) == 1
         known = _of_source(
             path, constants, alone=alone and any(name in headers[constants[c]] for c in constants for name in kernels)
@@ -145,8 +150,26 @@ def _header(tree: Tree, guess: Guess, constants: dict[str, Path]) -> str | None:
     present = {constants[module.constant] for module in guess.modules if module.constant in constants}
     if present:
         return tree.show(min(present))
-    wanted = [guess_header(tree, tree.root / module.loader.path) for module in guess.modules if module.loader]
-    return next(filter(None, wanted), None)
+    files = [path for module in guess.modules if module.loader for path in _parts(tree, module.loader)]
+    return next(filter(None, (guess_header(tree, path) for path in files)), None)
+
+
+def _parts(tree: Tree, loader: LoaderGuess) -> list[Path]:
+    """The loader's file and, when it is a header, those that include it: the PTX may be named in either."""
+    path = tree.root / loader.path
+    return [path, *(including(tree, path) if path.suffix in HEADER_SUFFIXES else ())]
+
+
+def _wanted(tree: Tree, loader: LoaderGuess) -> list[str]:
+    """The PTX constants that the first of the loader's files to load any loads."""
+    for path in _parts(tree, loader):
+        try:
+            names = wanted_constants(decode_source(read_small(path) or b"", path), path)
+        except SsmtoolError:
+            continue
+        if names:
+            return names
+    return []
 
 
 def _tell_shared_arrays(guess: Guess) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ssmtool.build.includes import named_includes
-from ssmtool.discover.tree import HEADER_SUFFIXES, Tree, read_small
+from ssmtool.discover.tree import C_SUFFIXES, HEADER_SUFFIXES, Tree, read_small
 from ssmtool.errors import SsmtoolError
 
 # Headers of the CUDA toolkit that a loader may include; none of them is made by a build.
@@ -65,6 +65,22 @@ def guess_header(tree: Tree, loader: Path) -> str | None:
             missing[name] = tree.show(place)
     named = [shown for name, shown in missing.items() if "ptx" in name.lower()] or list(missing.values())
     return named[0] if len(set(named)) == 1 else None
+
+
+def including(tree: Tree, header: Path) -> list[Path]:
+    """The C files and headers that name `header` in an include."""
+    word = header.name.encode()
+    return [
+        path
+        for path in tree.of(*C_SUFFIXES, *HEADER_SUFFIXES)
+        # To look for the bytes first is quick; to read the include lines of every file of a large tree takes seconds.
+        if path != header and word in (read_small(path) or b"") and _includes(path, header)
+    ]
+
+
+def _includes(path: Path, header: Path) -> bool:
+    names = [name for name, _ in _names(path)]
+    return any(_ends_with(header, name) or Path(os.path.normpath(path.parent / name)) == header for name in names)
 
 
 def _names(path: Path) -> list[tuple[str, bool]]:

@@ -1,4 +1,4 @@
-"""The C file that keeps the kernels' names in an array, and the PTX constant that it loads."""
+"""The C file or header that keeps the kernels' names in an array, and the PTX constant that it loads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ssmtool.csource import NameArray, find_name_array
 from ssmtool.csource.mask import mask
-from ssmtool.discover.tree import Tree
+from ssmtool.discover.tree import HEADER_SUFFIXES, Tree
 from ssmtool.errors import SsmtoolError
 
 #   static const char *const ssm_names[] = {     constexpr std::array<const char *, 2> kNames = {     kNames{{
@@ -34,14 +34,19 @@ class LoaderGuess:
 
 
 def find_loader(tree: Tree, kernels: tuple[str, ...], texts: dict[Path, str]) -> LoaderGuess | None:
-    """The array with most of these kernels among its strings, confirmed by the reader of loaders."""
-    candidates: list[tuple[int, Path, str]] = []
+    """The array with most of these kernels among its strings, confirmed by the reader of loaders.
+
+    An array in a header that the header itself gives to no function is taken only when no other file has one: labels
+    for people are kept so, and a list of them may well be longer than the loader's.
+    """
+    candidates: list[tuple[tuple[bool, int, bool], Path, str]] = []
     for path, text in texts.items():
+        header = path.suffix in HEADER_SUFFIXES
         for array, body in _ARRAY.findall(text):
             common = len(set(re.findall(r'"(\w+)"', body)) & set(kernels))
             if common:
-                candidates.append((common, path, array))
-    for _, path, array in sorted(candidates, key=lambda candidate: -candidate[0]):
+                candidates.append(((header and not _callers(text, array), -common, header), path, array))
+    for _, path, array in sorted(candidates, key=lambda candidate: candidate[0]):
         for function in [*_callers(texts[path], array), None]:
             try:
                 found = find_name_array(path.read_bytes(), path, array, function)
@@ -93,4 +98,4 @@ def _callers(text: str, array: str) -> list[str]:
                 names.extend([name[1]] if name else [])
             if depth < 0 or text[offset] in ";{}":
                 break
-    return list(dict.fromkeys(names))
+    return [name for name in dict.fromkeys(names) if name != "sizeof"]

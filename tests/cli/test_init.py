@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from conftest import ROOT, Run, snapshot
 from ssmtool.discover import discover
@@ -28,8 +27,7 @@ def tree(tmp_path: Path) -> Path:
 def test_the_products_own_settings_are_found_again(tree: Path, run: Run) -> None:
     assert run(tree, "init").code == 0
     written, ours = find_project(tree).settings, find_project(ROOT).settings
-    # The second module's names stand in a private header of the loader, and only C files are searched.
-    assert written.module == (ours.module[0], replace(ours.module[1], loader=None))
+    assert written.module == ours.module  # the second module's names stand in a private header of the loader
     assert (written.header, written.target) == (ours.header, ours.target)
     assert run(tree, "build", "--check").code == 0
 
@@ -239,11 +237,65 @@ def test_the_header_and_the_constant_are_read_off_the_loader_before_they_exist(t
     assert settings.module[0].loader.function == "load"
 
 
+HEADER_LOADER = """\
+static const char *const names[] = { "scale" };
+static_assert(sizeof(names) / sizeof(names[0]) == 1, "");
+static void start(void) { load(names, 1); }
+"""
+
+
+@pytest.mark.parametrize("suffix", [".h", ".hpp", ".cuh", ".inc"])
+def test_a_loader_in_a_header_is_found_and_its_text_read_off_the_file_that_includes_it(
+    tmp_path: Path, run: Run, suffix: str
+) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "host").mkdir()
+    (tmp_path / "src/scale.cu").write_text(KERNEL)
+    (tmp_path / f"host/loader{suffix}").write_text(HEADER_LOADER)
+    (tmp_path / "src/main.c").write_text(
+        f'#include "../gen/kernels_ptx.h"\n#include "../host/loader{suffix}"\n'
+        "int main(void) { return cuModuleLoadData(&module, MY_PTX); }\n"
+    )
+    assert run(tmp_path, "init").code == 0
+    settings = find_project(tmp_path).settings
+    assert settings.module[0].loader == LoaderSettings(path=f"host/loader{suffix}", array="names", function="load")
+    assert (settings.header, settings.module[0].constant) == ("gen/kernels_ptx.h", "MY_PTX")
+    assert run(tmp_path, "build").code == 0
+    assert run(tmp_path, "registry").code == 0
+
+
+def test_a_generated_header_is_no_loader_though_it_lists_its_kernels(tmp_path: Path, run: Run) -> None:
+    text = '#define ARCH "\\t.target\\tsm_37"\nstatic const char MY_PTX[] =\n"\\t.visible .entry scale(\\n";\n'
+    (tmp_path / "scale.cu").write_text(KERNEL)
+    (tmp_path / "gen.h").write_text(text + HEADER_LOADER)
+    ran = run(tmp_path, "init")
+    assert ran.code == 0
+    (module,) = find_project(tmp_path).settings.module
+    assert (module.constant, module.loader) == ("MY_PTX", None)
+
+
+def test_a_header_that_only_speaks_of_ptx_is_a_loader(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "scale.cu").write_text(KERNEL)
+    (tmp_path / "loader.h").write_text("/* every .entry of x; config.target = 37 */\n" + HEADER_LOADER)
+    assert run(tmp_path, "init").code == 0
+    assert find_project(tmp_path).settings.module[0].loader is not None
+
+
+@pytest.mark.parametrize("use", ["", "enum { COUNT = sizeof(labels) / sizeof(labels[0]) };\n"])
+def test_a_longer_list_of_labels_in_a_header_does_not_replace_the_loader(tmp_path: Path, run: Run, use: str) -> None:
+    (tmp_path / "k.cu").write_text(KERNEL + KERNEL.replace("scale", "forgotten"))
+    (tmp_path / "labels.h").write_text('static const char *const labels[] = { "scale", "forgotten" };\n' + use)
+    (tmp_path / "loader.c").write_text(LOADER)
+    assert run(tmp_path, "init").code == 0
+    loader = find_project(tmp_path).settings.module[0].loader
+    assert loader == LoaderSettings(path="loader.c", array="names", function="load")
+
+
 def test_the_product_without_its_header_gets_the_same_settings(tree: Path, run: Run) -> None:
     (tree / "generated/fc_cuda_ptx.h").unlink()
     assert run(tree, "init").code == 0
     written, ours = find_project(tree).settings, find_project(ROOT).settings
-    assert written.module == (ours.module[0], replace(ours.module[1], loader=None))
+    assert written.module == ours.module
     assert written.header == ours.header
 
 
