@@ -247,7 +247,7 @@ def _steep(arrays: Arrays) -> None:
     arrays["alpha"][:, 0, 0] = ramp(-120, 120, tokens)
     arrays["ssm_dt"][...], arrays["ssm_a"][...] = 0, -0.01  # else the decay is 0 with the branch and without
     arrays["beta"][:, 0, 0] = ramp(120, -20, tokens)
-    arrays["z"][...] = ramp(-120, 120, arrays["z"].size).reshape(arrays["z"].shape)
+    arrays["z"][...] = ramp(-120, 120, _SIZE)
 
 
 def makers() -> Makers:
@@ -294,7 +294,7 @@ def makers() -> Makers:
     yield step("strong-decay", "g of about -26 for 4 tokens: nothing is left but the newest", tokens=4, compared=False,
                edit=_set({"alpha": 26.0, "ssm_a": -1.0, "ssm_dt": 0.0}), exposes=("decay-missing",), **one)  # fmt: skip
     yield step("denormal", "subnormal samples, history and state", tokens=1, given=True, edit=_denormal,
-               exposes=("subnormals-flushed",), **one)  # fmt: skip
+               exposes=("subnormals-flushed", "l2-rsqrt-eps"), **one)  # fmt: skip
     yield step("odd-values", "NaN and infinities stay in their row, element or head", key_heads=2, groups=2, tokens=1,
                edit=_odd, exposes=("nan-spread",))  # fmt: skip
     yield step("odd-users", "NaN and infinities stay with their user", users=2, compared=False, edit=_odd_users,

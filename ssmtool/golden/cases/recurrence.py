@@ -331,8 +331,8 @@ def makers() -> Makers:
     yield seq("chunks", "chunks of 1 and 2 positions, snapshots of all", heads=3, size=16, n=5,
               splits=[(1, 4), (2, 3), (1, 2, 1, 1), (4, 1)], snaps=True,
               exposes=("snapshot-before", "snapshots-reversed"))  # fmt: skip
-    for short, kernels, size in (("seq", (SEQ,), 16), ("warp", (WARP, MULTI), SPECIAL)):
-        yield f"recurrence/resume-{short}", part(resumed, short, kernels, size)
+    yield "recurrence/resume-seq", part(resumed, "seq", (SEQ,), 16)
+    yield "recurrence/resume-warp", part(resumed, "warp", (WARP, MULTI), SPECIAL)
     specials = {"unroll128": UNROLL, "warp": WARP, "warp-multi": MULTI}
     for short, size in (("unroll128", 64), ("warp", 64), ("unroll128", 256), ("warp", 32), ("warp-multi", 64)):
         yield f"recurrence/guard-{short}-s{size}", part(guard, short, specials[short], size)
@@ -417,10 +417,9 @@ def makers() -> Makers:
                size=4, fresh=[1], separate=True, exposes=mixed)  # fmt: skip
     yield slot("mistake-padding", "2 of 3 slots launched: the third keeps its state, its outputs are not written",
                count=3, heads=2, size=8, launched=2, separate=True, exposes=("all-slots",))  # fmt: skip
-    for name, title, size, blocks, exposes in (
-        ("guard-warp-s64", "S = 64: nothing is written", 64, 16, ("guard-missing",)),
-        ("guard-warp-shape", "8 warps for 128 rows, 16 each: nothing is written", SPECIAL, 8, ()),
-    ):
-        yield f"slots/{name}", part(guard_slots, name, title, size=size, blocks=blocks, exposes=exposes)
+    yield "slots/guard-warp-s64", part(guard_slots, "guard-warp-s64", "S = 64: nothing is written", size=64, blocks=16,
+                                       exposes=("guard-missing",))  # fmt: skip
+    yield "slots/guard-warp-shape", part(guard_slots, "guard-warp-shape", "8 warps of 16 rows each: nothing is written",
+                                         size=SPECIAL, blocks=8)  # fmt: skip
     for name, heads, size in (("past-2-to-the-31", 9, 64), ("past-2-to-the-31-s128", 3, SPECIAL)):
         yield f"slots/{name}", part(far_slots, name, heads, size)

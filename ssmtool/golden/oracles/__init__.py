@@ -3,7 +3,9 @@
 | oracle | what | kernels |
 |---|---|---|
 | transformers | the PyTorch functions of Qwen3-Next's model | recurrence, convolution, gated norm, q/k norm |
+| transformers | that model's layer, but for its projections | decode step |
 | fla | the naive functions of flash-linear-attention | recurrence, gated norm, decay gate |
+| fla | the same, and PyTorch's functionals for the rest | decode step |
 | torch | PyTorch's own functionals | convolution, norms, gates |
 | python | the standard library's `math` | convolution, norms, gates |
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ssmtool.golden.oracles import shapes
+from ssmtool.golden.oracles import block, shapes
 from ssmtool.golden.oracles.foreign import folder_of, import_torch, in_double, version_of
 
 if TYPE_CHECKING:
@@ -31,6 +31,12 @@ def oracle() -> Oracle:
         partial(each, partial(_delta, delta["naive_recurrent_gated_delta_rule"]), torch)
         for each in (shapes.one, shapes.seq, shapes.slots)
     )
+    step = block.chain(
+        torch,
+        partial(_delta, delta["naive_recurrent_gated_delta_rule"]),
+        lambda alpha, a, dt: gate(alpha[:, None], torch.log(-a), dt, output_dtype=torch.float64)[:, 0],
+        lambda y, z, weight, eps: norm(y, weight, None, z=z, eps=eps, norm_before_gate=True),
+    )
     return Oracle(
         name="fla",
         versions=f"{version_of('fla-core')}, {version_of('torch')}",
@@ -39,11 +45,14 @@ def oracle() -> Oracle:
             "fc_ssm_recurrence_seq": seq,
             "fc_ssm_recurrence_seq_unroll128": seq,
             "fc_ssm_recurrence_seq_warp": seq,
+            "fc_ssm_recurrence_seq_warp_multi": seq,
             "fc_ssm_recurrence_slots": slots,
+            "fc_ssm_recurrence_slots_warp": slots,
             "fc_ssm_recurrence_slots_2pass": slots,
             "fc_ssm_gated_norm": partial(_gated, norm, torch),
             "fc_ssm_decay_gate": partial(_gate, gate, torch),
             "fc_ssm_decay_gate_nx": partial(_gate, gate, torch),
+            "fc_ssm_decode_step": partial(block.decode_step, step, torch),
         },
         forms={},
     )

@@ -21,15 +21,19 @@ def one(delta: Delta, torch: Any, launch: Bound) -> None:
 
 
 def seq(delta: Delta, torch: Any, launch: Bound) -> None:
-    """Kernels 8, 9 and 10; a launch for each position where there are snapshots."""
+    """Kernels 8, 9, 10 and 17; a launch for each position where there are snapshots."""
     n, size = launch.int("n"), launch.int("state_size")
     if n > 0 and (launch.where == "fc_ssm_recurrence_seq" or size == 128):
         _positions(delta, torch, launch, heads=launch.int("n_v_heads"), n=n, has_snaps=not launch.is_null("snaps"))
 
 
 def slots(delta: Delta, torch: Any, launch: Bound) -> None:
-    """Kernels 12 and 13: users are the batch."""
+    """Kernels 12, 13 and 16: users are the batch."""
     size, heads = launch.int("state_size"), launch.int("n_v_heads")
+    if launch.where == "fc_ssm_recurrence_slots_warp":
+        warps = launch.grid[0] * (launch.block[0] // 32)
+        if size != 128 or warps not in (16, 32, 64):
+            return
     users = min(launch.grid[2], launch.room("s").size // (heads * size * size))
     state = launch.array("s", users, heads, size, size)
     q, k, v = (torch.from_numpy(launch.array(name, users, 1, heads, size).copy()) for name in ("q", "k", "v"))

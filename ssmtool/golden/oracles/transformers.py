@@ -7,16 +7,24 @@ Their queries are always scaled by 1/sqrt(S), as ours are.
 from __future__ import annotations
 
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from ssmtool.golden.oracles import shapes
+from ssmtool.golden.oracles import block, shapes
 from ssmtool.golden.oracles.foreign import folder_of, import_torch, in_double, version_of
 
 if TYPE_CHECKING:
     from ssmtool.golden.oracles import Oracle
     from ssmtool.golden.reference.bound import Bound
 
-_NAMES = ("torch_recurrent_gated_delta_rule", "causal_conv1d_update", "l2norm", "Qwen3NextRMSNormGated")
+_NAMES = (
+    "torch_recurrent_gated_delta_rule",
+    "causal_conv1d_update",
+    "l2norm",
+    "Qwen3NextRMSNormGated",
+    "apply_mask_to_padding_states",
+    "Qwen3NextGatedDeltaNet",
+)
 
 
 def oracle() -> Oracle:
@@ -42,7 +50,9 @@ def oracle() -> Oracle:
             "fc_ssm_recurrence_seq": seq,
             "fc_ssm_recurrence_seq_unroll128": seq,
             "fc_ssm_recurrence_seq_warp": seq,
+            "fc_ssm_recurrence_seq_warp_multi": seq,
             "fc_ssm_recurrence_slots": slots,
+            "fc_ssm_recurrence_slots_warp": slots,
             "fc_ssm_recurrence_slots_2pass": slots,
             "fc_ssm_conv1d_silu": conv,
             "fc_ssm_conv1d_silu_seq": conv,
@@ -50,6 +60,7 @@ def oracle() -> Oracle:
             "fc_ssm_gated_norm": partial(_gated, theirs["Qwen3NextRMSNormGated"], torch),
             "fc_ssm_qknorm_gqa": norm,
             "fc_ssm_qknorm_gqa_nx": norm,
+            "fc_ssm_decode_step": partial(block.decode_step_grouped, partial(_block, theirs, torch), torch),
         },
         forms={"l2-rsqrt-eps": "rsqrt(sum + eps)"},
     )
@@ -81,3 +92,60 @@ def _gated(theirs: Any, torch: Any, launch: Bound) -> None:
     layer = theirs(size, eps=float(launch.float("eps")))
     layer.weight = torch.nn.Parameter(torch.from_numpy(launch.array("weight", size).copy()))
     launch.array("gated", heads, size)[...] = layer.forward(y, z).detach().numpy()
+
+
+def _block(theirs: Any, torch: Any, sizes: block.Sizes, x: block.Tensors) -> tuple[Any, Any, Any]:
+    """The forward pass of their layer, its projections replaced by what they would give and take.
+
+    Their L2 norm's eps is 1e-6 and their scale 1/sqrt(S), whatever is given here. What they project lies by K-head:
+    its q, its k, and the v and z of its V-heads; then beta and alpha of those.
+    """
+    layer, size, heads = theirs["Qwen3NextGatedDeltaNet"], block.SIZE, sizes.key_heads * sizes.groups
+    by_head = (len(x.qkv), sizes.key_heads, -1)
+    q, k, v = x.qkv.split([sizes.key_dim, sizes.key_dim, heads * size], dim=-1)
+    qkvz, ba = (
+        torch.cat([each.reshape(by_head) for each in parts], dim=-1).flatten(1)[:, None]
+        for parts in ((q, k, v, x.z), (x.beta, x.alpha))
+    )
+    norm = theirs["Qwen3NextRMSNormGated"](size, eps=sizes.norm_eps)
+    norm.weight = torch.nn.Parameter(x.norm_weight, requires_grad=False)
+    cache = _Cache(x.conv_state.clone(), x.s)
+    itself = SimpleNamespace(
+        layer_idx=0,
+        num_k_heads=sizes.key_heads,
+        num_v_heads=heads,
+        head_k_dim=size,
+        head_v_dim=size,
+        key_dim=sizes.key_dim,
+        value_dim=heads * size,
+        activation="silu",
+        in_proj_qkvz=lambda _: qkvz,
+        in_proj_ba=lambda _: ba,
+        conv1d=SimpleNamespace(weight=x.conv_weight[:, None], bias=None),
+        A_log=torch.log(-x.ssm_a),
+        dt_bias=x.ssm_dt,
+        norm=norm,
+        out_proj=lambda gated: gated,
+    )
+    itself.fix_query_key_value_ordering = partial(layer.fix_query_key_value_ordering, itself)
+    out = layer.forward(itself, x.qkv[:, None], cache)
+    return out.reshape(len(x.qkv), heads, size), cache.history, cache.state
+
+
+class _Cache:
+    """What their layer asks of a cache, for one layer; it changes the history in place."""
+
+    def __init__(self, history: Any, state: Any) -> None:
+        self.history, self.state = history, state
+
+    def get_conv_state(self, *_: int, **__: int) -> Any:
+        return self.history
+
+    def get_recurrent_state(self, *_: int, **__: int) -> Any:
+        return self.state
+
+    def is_recording_past(self, _: int) -> bool:
+        return False
+
+    def update_recurrent_state(self, state: Any, _: int) -> None:
+        self.state = state
