@@ -212,10 +212,10 @@ def _odd_users(arrays: Arrays) -> None:
 
 
 def _denormal(arrays: Arrays) -> None:
-    """Subnormal v, state and history; q and k have norms of about 1e-38 and are what eps makes of them."""
-    arrays["qkv"] *= np.float32(2.0**-126)
-    arrays["s"] *= np.float32(2.0**-128)
-    arrays["conv_state"] *= np.float32(2.0**-126)
+    """Subnormal v, its history and state: the output is subnormal before the norm, and has bits enough to be normed."""
+    arrays["qkv"][..., 2 * _SIZE :] *= np.float32(2.0**-124)
+    arrays["conv_state"][:, 2 * _SIZE :] *= np.float32(2.0**-124)
+    arrays["s"] *= np.float32(2.0**-124)
 
 
 def _small_norms(arrays: Arrays) -> None:
@@ -293,8 +293,8 @@ def makers() -> Makers:
                exposes=("softplus-no-branch", "softplus-missing", "beta-raw"), **one)  # fmt: skip
     yield step("strong-decay", "g of about -26 for 4 tokens: nothing is left but the newest", tokens=4, compared=False,
                edit=_set({"alpha": 26.0, "ssm_a": -1.0, "ssm_dt": 0.0}), exposes=("decay-missing",), **one)  # fmt: skip
-    yield step("denormal", "subnormal samples, history and state", tokens=1, given=True, edit=_denormal,
-               exposes=("subnormals-flushed", "l2-rsqrt-eps"), **one)  # fmt: skip
+    yield step("denormal", "subnormal v, its history, and state", tokens=1, given=True, edit=_denormal,
+               exposes=("subnormals-flushed",), **one)  # fmt: skip
     yield step("odd-values", "NaN and infinities stay in their row, element or head", key_heads=2, groups=2, tokens=1,
                edit=_odd, exposes=("nan-spread",))  # fmt: skip
     yield step("odd-users", "NaN and infinities stay with their user", users=2, compared=False, edit=_odd_users,
