@@ -106,9 +106,13 @@ def _judged(name: str, oracle: str) -> tuple[int, float]:
         ("fla", "recurrence/mistake", 5),
         ("fla", "recurrence/nan-s8", 1),
         ("fla", "decay-gate", 9),
+        ("fla", "decode-step/mistake", 6),
+        ("fla", "slots/guard", 2),
         ("transformers", "recurrence/chunks", 2),
         ("transformers", "convolution/t", 6),
         ("transformers", "gated-norm", 5),
+        ("transformers", "decode-step/mistake-", 5),
+        ("transformers", "decode-step/odd", 2),
     ],
 )
 def test_other_peoples_code_agrees(oracle: str, name: str, least: int) -> None:

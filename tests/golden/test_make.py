@@ -59,6 +59,7 @@ def _lengths(entry: str) -> set[int]:
         "fc_ssm_recurrence_seq",
         "fc_ssm_recurrence_seq_unroll128",
         "fc_ssm_recurrence_seq_warp",
+        "fc_ssm_recurrence_seq_warp_multi",
         "fc_ssm_conv1d_silu_seq",
     ],
 )
@@ -68,10 +69,17 @@ def test_sequence_kernels_have_every_length(entry: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "axis"),
-    [("fc_ssm_recurrence_slots", 2), ("fc_ssm_recurrence_slots_2pass", 2), ("fc_ssm_conv1d_silu_slots", 1)],
+    ("entry", "axis", "users"),
+    [
+        ("fc_ssm_recurrence_slots", 2, {1, 3, 32}),
+        ("fc_ssm_recurrence_slots_2pass", 2, {1, 3, 32}),
+        ("fc_ssm_conv1d_silu_slots", 1, {1, 3, 32}),
+        # 32 states of 128 x 128 would be 4 MB of file.
+        ("fc_ssm_recurrence_slots_warp", 2, {1, 2, 3}),
+        ("fc_ssm_decode_step", 1, {1, 2, 3}),
+    ],
 )
-def test_slot_kernels_have_1_3_and_32_users_and_one_past_2_to_the_31(entry: str, axis: int) -> None:
+def test_slot_kernels_have_few_and_many_users_and_one_past_2_to_the_31(entry: str, axis: int, users: set[int]) -> None:
     found = {
         launch.grid[axis]
         for name in NAMES
@@ -79,7 +87,19 @@ def test_slot_kernels_have_1_3_and_32_users_and_one_past_2_to_the_31(entry: str,
         for launch in run.launches
         if launch.entry == entry
     }
-    assert found >= {1, 3, 32} and max(found) > 4096
+    assert found >= users and max(found) > 4096
+
+
+def test_every_shape_of_kernel_16_is_there() -> None:
+    found = {
+        (launch.grid[0], launch.block[0])
+        for name in NAMES
+        for run in case(name).meta.runs
+        for launch in run.launches
+        if launch.entry == "fc_ssm_recurrence_slots_warp" and launch.grid[1:] == (2, 3)
+    }
+    rows = {128 * 32 // (blocks * threads) for blocks, threads in found}
+    assert rows == {2, 4, 8} and {threads for _, threads in found} == {32, 128}
 
 
 @pytest.mark.parametrize("entry", sorted({entry for name in NAMES for entry in case(name).kernels}))

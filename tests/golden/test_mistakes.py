@@ -56,6 +56,16 @@ def test_rms_norm_blows_up_by_23_tokens() -> None:
     assert np.abs(after[23]).min() > 1e9
 
 
+def test_nan_in_a_decode_step_stays_where_the_formulas_leave_it() -> None:
+    after = case("decode-step/odd-values").after
+    s, gated, history = after["s"][0], after["gated"][0, 0], after["conv_state"][0]
+    assert {(h, j) for h, j, _ in np.argwhere(~np.isfinite(s)).tolist()} == {(0, 3), (1, 5)}
+    assert [int((~np.isfinite(head)).sum()) for head in gated] == [128, 128, 0, 1]
+    assert np.argwhere(~np.isfinite(history)).tolist() == [[512 + 3, 2], [512 + 128 + 5, 2]]
+    users = case("decode-step/odd-users").after
+    assert np.isnan(users["gated"][0, 0]).all() and np.isfinite(users["gated"][:, 1]).all()
+
+
 def test_nan_stays_in_its_row_and_head() -> None:
     vector = case("recurrence/nan-s8")
     s, y = vector.after["s"], vector.after["y"]

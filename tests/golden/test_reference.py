@@ -79,6 +79,45 @@ def test_norms_and_gates_by_hand() -> None:
     _close(run(vector)["g"], want)
 
 
+def test_decode_step_by_hand() -> None:
+    # Element by element, from the contract's words: 2 users would say nothing more, 2 x 2 heads show their order.
+    vector = case("decode-step/mistake-grouped-heads")
+    size, key_heads, heads, tokens = 128, 2, 4, 2
+    names = ("qkv", "conv_weight", "alpha", "ssm_dt", "ssm_a", "beta", "z", "norm_weight")
+    qkv, taps, alpha, dt, a, beta, z, weight = (vector.image(name).astype(float) for name in names)
+    channels = qkv.shape[-1]
+    history = [[0.0] * 3 for _ in range(channels)]
+    state = np.zeros((heads, size, size))
+    eps, scale = float(np.float32(1e-6)), float(np.float32(1 / math.sqrt(size)))
+    want = []
+    for t in range(tokens):
+        row = np.empty(channels)
+        for c in range(channels):
+            window = [*history[c], float(qkv[t, 0, c])]
+            acc = math.fsum(x * w for x, w in zip(window, taps[c].tolist(), strict=True))
+            row[c], history[c] = acc / (1 + math.exp(-acc)), window[1:]
+        for vh in range(heads):
+            kh = vh % key_heads
+            q, k = (row[part * key_heads * size + kh * size :][:size] for part in (0, 1))
+            q, k = (x / max(math.sqrt(math.fsum((x * x).tolist())), eps) for x in (q, k))
+            v = row[2 * key_heads * size + vh * size :][:size]
+            decay = math.exp(a[vh] * math.log1p(math.exp(alpha[t, 0, vh] + dt[vh])))
+            rate = 1 / (1 + math.exp(-beta[t, 0, vh]))
+            y = []
+            for j in range(size):
+                r = state[vh, j] * decay
+                r = r + k * ((v[j] - math.fsum((r * k).tolist())) * rate)
+                state[vh, j] = r
+                y.append(scale * math.fsum((r * q).tolist()))
+            inv = 1 / math.sqrt(math.fsum(each * each for each in y) / size + eps)
+            gates = z[t, 0, vh].tolist()
+            want += [m * inv * w * g / (1 + math.exp(-g)) for m, w, g in zip(y, weight.tolist(), gates, strict=True)]
+    after = run(vector)
+    _close(after["gated"], want)
+    _close(after["s"], state.reshape(-1).tolist())
+    assert after["conv_state"][0].tolist() == history
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_fp32_as_the_kernels_round_is_within_the_tolerances(name: str) -> None:
     # If this fails the inputs are badly conditioned: a right kernel would be rejected.
@@ -89,7 +128,7 @@ def test_fp32_as_the_kernels_round_is_within_the_tolerances(name: str) -> None:
 
 
 def test_every_kernel_has_a_formula_and_cases() -> None:
-    assert len(KERNELS) == 15
+    assert len(KERNELS) == 18
     assert {entry for name in NAMES for entry in case(name).kernels} == set(KERNELS)
 
 
@@ -108,6 +147,13 @@ def test_the_hash_is_of_the_program_not_of_its_comments() -> None:
         'x = 1\ndef f():\n  return "s"\n'
     )
     assert len(reference_hash()) == 64
+
+
+def test_a_formula_of_one_kernel_changes_only_the_hash_of_its_vectors() -> None:
+    # Else every file would change with each new kernel.
+    plain = reference_hash(["fc_ssm_recurrence", "fc_sigmoid", "fc_ssm_recurrence_seq_warp_multi"])
+    assert plain == reference_hash()
+    assert reference_hash(["fc_ssm_decode_step", "fc_sigmoid"]) == reference_hash(["fc_ssm_decode_step"]) != plain
 
 
 def test_nothing_is_known_of_other_kernels() -> None:
