@@ -24,8 +24,11 @@ random = np.random.default_rng(1)
 # EDIT: the buffers that are there before the launch, with the names of their axes.
 given = {{
 {given}}}
+# The kernel reads float32, so what is given is rounded first: the formula is of those numbers, in float64.
+given = {{name: np.ascontiguousarray(array, np.float32) for name, array in given.items()}}
+exact = {{name: array.astype(np.float64) for name, array in given.items()}}
 
-# EDIT: what the kernel must compute, in float64, from its contract and not from its source.
+# EDIT: what the kernel must compute, of `exact`, from its contract and not from its source.
 expected = {{
 {expected}}}
 
@@ -57,7 +60,7 @@ case = {{
     "provenance": {{"note": "written by " + Path(__file__).name}},
 }}
 arrays = {{"case": np.frombuffer(json.dumps(case).encode(), np.uint8)}}
-arrays |= {{f"before.{{name}}": np.ascontiguousarray(array, np.float32) for name, array in given.items()}}
+arrays |= {{f"before.{{name}}": array for name, array in given.items()}}
 arrays |= {{f"after.{{name}}": np.asarray(array, np.float64).astype(np.float32) for name, array in expected.items()}}
 path = Path("golden") / (case["name"] + ".npz")
 path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +81,8 @@ def script(entry: str, parameters: Sequence[tuple[str, str]]) -> str:
     args = []
     for name, kind in known:
         if kind in _SCALARS:
-            value = "n" if _SCALARS[kind].startswith("int") else "1.0"
+            # A float argument is rounded to its type as well, and the formula needs it so.
+            value = {"float32": "float(np.float32(1.0))", "float64": "1.0"}.get(_SCALARS[kind], "n")
             args.append(f'        {{"name": "{name}", "type": "{_SCALARS[kind]}", "value": {value}}},  # EDIT\n')
         else:
             args.append(f'        {{"name": "{name}", "buffer": "{name}"}},\n')
