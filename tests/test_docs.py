@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import json
 import re
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -23,6 +26,7 @@ def tool(name: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
 
@@ -63,3 +67,31 @@ def test_relative_links_of_all_pages_lead_somewhere() -> None:
     for page in pages:
         for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_the_exit_codes_of_every_command_are_in_the_table_in_its_own_words(name: str) -> None:
+    command = importlib.import_module(f"ssmtool.cli.{COMMANDS[name][0]}").command
+    said = dict(re.findall(r"\b(\d) (.*?)(?:;|\.$)", command.epilog.removeprefix("Exit codes: ")))
+    row = f"| `{name}` | {said['0']} | {said.get('1', '')} | {said['2']} |"
+    assert row in (ROOT / "docs/files.md").read_text(), row
+
+
+def test_the_evidence_is_what_executor_results_and_tests_give() -> None:
+    evidence = tool("evidence")
+    assert evidence.missing_tests() == []
+    assert (ROOT / "docs/numerics.md").read_text() == evidence.page(), "run tools/evidence.py"
+    counts = re.findall(r"probe: ([\d,]+) results", evidence.page())
+    probe = json.loads((ROOT / "docs/results/probe-nvidia-h200-2026-11-30.json").read_text())
+    assert sum(int(each.replace(",", "")) for each in counts) == probe["compared"]["cases"]
+
+
+def test_a_bit_that_differs_on_a_card_is_not_called_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    evidence = tool("evidence")
+    probe = evidence.probes()[0]
+    probe["different"] = [{"name": "ex2.approx.ftz.f32", "different": 3}]
+    assert "3 differ" in evidence.compared(probe, {"ex2.approx.ftz.f32", "ex2.approx.f32"})
+    assert evidence.compared(probe, {"add.frob"}) == "not run"
+    monkeypatch.setattr(evidence, "probes", lambda: [{**probe, "target": "sm_37", "model": "Tesla K80"}])
+    assert len(evidence.heads()) == 1
+    assert evidence.heads()[0].startswith("Tesla K80, driver")
