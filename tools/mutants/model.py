@@ -14,8 +14,8 @@ class RowError(Exception):
 class Mutant:
     """One wrong kernel.
 
-    `find` is replaced by `put`: in the source a literal text, everywhere it stands (`kernel` is then only the file); in
-    the PTX a regular expression whose blanks stand for any blanks, at its occurrence `nth` in the entry `kernel`.
+    `find` is replaced by `put`: in a source a literal text, everywhere it stands (`kernel` is then the file); in the
+    PTX a regular expression whose blanks stand for any blanks, at its occurrence `nth` in the entry `kernel`.
     `equivalent` is why no test of outputs can tell it from the right kernel; then it is expected to survive. A reason
     that begins with `a gap:` says instead which case is missing.
     `needs_card`: the case that shows it has 8.5 GiB of buffers.
@@ -32,11 +32,11 @@ class Mutant:
 
     @property
     def in_source(self) -> bool:
-        """Whether it is a mutation of the .cu."""
-        return self.kernel == SOURCE
+        """Whether it is a mutation of a .cu."""
+        return self.kernel in (SOURCE, FAST_SOURCE)
 
 
-SOURCE = "source"
+SOURCE, FAST_SOURCE = "kernels/ssm_gated_delta.cu", "kernels/ssm_gated_delta_fast.cu"
 
 
 def mutate_source(mutant: Mutant, text: str) -> str:

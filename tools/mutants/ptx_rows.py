@@ -162,7 +162,58 @@ _OTHERS: tuple[_Row, ...] = (
     ("no-kernels", "", 0, r"(?s)\.visible \.entry.*", "", "18: an empty PTX table, as a host without a compiler makes"),
 )  # fmt: skip
 
+_SLOTS, _MULTI, _STEP = "fc_ssm_recurrence_slots_warp", "fc_ssm_recurrence_seq_warp_multi", "fc_ssm_decode_step"
+_SAME_SUM = "the butterfly leaves the sum in every lane of the group, the same bits"
+
+_FAST: tuple[_Row, ...] = (
+    ("k16-shape", _SLOTS, 0, r"setp\.eq\.s32 %p2, %r4, 16;", "setp.eq.s32 %p2, %r4, 8;", "wrong immediate: eight rows a warp are no shape"),
+    ("k16-select", _SLOTS, 0, r"selp\.f32 (%f\d+), (%f\d+), (%f\d+), %p10;", r"selp.f32 \1, \3, \2, %p10;", "swapped operands: the wrong half kept"),
+    ("k16-shuffle-kind", _SLOTS, 1, r"shfl\.idx\.b32", "shfl.bfly.b32", "another shuffle: delta of the lane opposite"),
+    ("k16-stride", _SLOTS, 0, r"shfl\.bfly\.b32 (%f\d+), (%f\d+), %r21,", r"shfl.bfly.b32 \1, \2, %r23,", "wrong register: stride 8 for 16"),
+    ("k16-lane-mask", _SLOTS, 0, r"mov\.u32 %r144, 31;", "mov.u32 %r144, 15;", "wrong immediate: shuffles clamp at lane 15"),
+    ("k16-rows", _SLOTS, 0, r"shl\.b32 %r150, (%r\d+), 3;", r"shl.b32 %r150, \1, 2;", "wrong immediate: warps four rows apart"),
+    ("k16-slot", _SLOTS, 0, r"%ctaid\.z", "%ctaid.y", "wrong register: the head for the slot"),
+    ("k16-rounding", _SLOTS, 2, r"mul\.rn\.f32", "mul.rz.f32", "another rounding of the decay"),
+    ("k16-store", _SLOTS, 3, r"st\.global\.f32 [^;]*;", "", "a quarter of a row is not written back"),
+    ("k16-load", _SLOTS, 9, r"ld\.global\.cg\.f32 (%f\d+), \[(%rd\d+)\];", r"ld.global.cg.f32 \1, [\2+4];", "wrong offset: the next lane's element"),
+    ("k16-y-lane", _SLOTS, 0, r"setp\.ne\.s32 (%p6), (%r\d+), 0;", r"setp.ne.s32 \1, \2, 7;", "wrong lane stores y", _SAME_SUM),
+    ("k17-guard", _MULTI, 0, r"setp\.lt\.s32 (%p1), (%r\d+), 1;", r"setp.lt.s32 \1, \2, 2;", "wrong immediate: n = 1 does nothing"),
+    ("k17-row", _MULTI, 0, r"xor\.b32 (%r\d+), %r20, 384;", r"xor.b32 \1, %r20, 256;", "wrong immediate: row 2 twice, row 3 never"),
+    ("k17-row-stored", _MULTI, 0, r"xor\.b32 %r145, (%r\d+), 1536;", r"xor.b32 %r145, \1, 1024;", "wrong immediate: row 3 stored as row 2"),
+    ("k17-predicate", _MULTI, 0, r"selp\.b64 (%rd154), (%rd153), 0, %p17;", r"selp.b64 \1, 0, \2, %p17;", "swapped operands: the next position never comes"),
+    ("k17-min", _MULTI, 0, r"min\.s32 %r61,", "max.s32 %r61,", "another instruction: positions past the end"),
+    ("k17-stage", _MULTI, 0, r"add\.s32 %r60, %r160, 16;", "add.s32 %r60, %r160, 17;", "wrong immediate: stages of 17 positions"),
+    ("k17-lane-mask", _MULTI, 0, r"mov\.u32 %r117, 31;", "mov.u32 %r117, 15;", "wrong immediate: shuffles clamp at lane 15"),
+    ("k17-snaps-test", _MULTI, 0, r"setp\.eq\.s64 %p18, (%rd\d+), 0;", r"setp.eq.s64 %p18, \1, 1;", "wrong immediate: snapshots are stored through NULL"),
+    ("k17-exp-immediate", _MULTI, 0, "0f3FB8AA3B", "0f3FB8AA3C", "wrong immediate: log2(e) one ulp off"),
+    ("k17-sign", _MULTI, 20, _ADD, "sub.rn.f32", "another instruction: subtract for add"),
+    ("k17-rounding", _MULTI, 3, r"fma\.rn\.f32", "fma.rz.f32", "another rounding"),
+    ("k17-prefetch", _MULTI, 0, r"prefetch\.global\.L2 \[%rd\d+\];", "", "dropped prefetch", "a hint reads nothing: no output depends on it"),
+    ("k18-barrier-0", _STEP, 0, _BARRIER, "", "dropped barrier, after the convolution"),
+    ("k18-barrier-1", _STEP, 1, _BARRIER, "", "dropped barrier, before the norm"),
+    ("k18-history", _STEP, 0, r"st\.global\.f32 \[%rd50\], %f60;", "st.global.f32 [%rd50], %f57;", "wrong register: the oldest sample stays"),
+    ("k18-history-end", _STEP, 0, r"st\.global\.f32 \[%rd50\+8\], %f54;", "", "the new sample is not kept"),
+    ("k18-tap", _STEP, 0, r"\[%rd52\+12\]", "[%rd52]", "wrong offset: the first tap for the newest sample"),
+    ("k18-max", _STEP, 1, r"max\.f32", "min.f32", "another instruction: min for max"),
+    ("k18-guard", _STEP, 0, r"or\.pred", "and.pred", "another instruction: the guard wants both sizes wrong"),
+    ("k18-channels", _STEP, 0, r"setp\.ge\.s32 %p4,", "setp.gt.s32 %p4,", "off-by-one bound of the channels"),
+    ("k18-channels-next", _STEP, 0, r"setp\.lt\.s32 %p5,", "setp.le.s32 %p5,", "off-by-one bound of the loop over the channels"),
+    ("k18-rows", _STEP, 0, r"and\.b32 %r15, %r58, 120;", "and.b32 %r15, %r58, 112;", "wrong immediate: the odd eights of rows are left out"),
+    ("k18-value", _STEP, 0, r"\[%rd109\+1024\]", "[%rd109+1028]", "wrong offset: v of the next row"),
+    ("k18-output", _STEP, 0, r"\[%rd132\+1024\]", "[%rd132+1020]", "wrong offset: the output of the row before"),
+    ("k18-alpha", _STEP, 0, r"ld\.global\.nc\.f32 %f166, \[%rd98\];", "ld.global.nc.f32 %f166, [%rd101];", "wrong register: dt for alpha"),
+    ("k18-branch-high", _STEP, 0, "0f41A00000", "0f43A00000", "wrong immediate: the branch at 320, not 20"),
+    ("k18-mean", _STEP, 0, "0f43000000", "0f42FE0000", "wrong immediate: the mean over 127"),
+    ("k18-division", _STEP, 0, r"div\.rn\.f32", "div.approx.f32", "another division in silu"),
+    ("k18-root", _STEP, 2, r"sqrt\.rn\.f32", "sqrt.approx.f32", "another root in the gated norm"),
+    ("k18-reciprocal", _STEP, 2, r"rcp\.rn\.f32", "rcp.approx.ftz.f32", "another reciprocal in the sigmoid"),
+    ("k18-z", _STEP, 0, r"ld\.global\.f32 %f533, \[%rd137\];", "ld.global.f32 %f533, [%rd138];", "wrong register, set later: z from the output's address"),
+    ("k18-user", _STEP, 0, r"%ctaid\.y", "%ctaid.z", "wrong register: every user is the first"),
+    ("k18-next-rows", _STEP, 0, r"shr\.u32 %r13, %r4, 5;", "shr.u32 %r13, %r4, 4;", "wrong immediate: every second eight of rows is left out"),
+    ("k18-y-lane", _STEP, 0, r"setp\.ne\.s32 %p14, %r9, 0;", "setp.ne.s32 %p14, %r9, 3;", "wrong lane keeps y", _SAME_SUM),
+)  # fmt: skip
+
 ROWS: tuple[Mutant, ...] = tuple(
     Mutant(row[0], row[1], row[3], row[4], row[5], row[2], row[6] if len(row) == 7 else "")
-    for row in (*_RECURRENCE, *_CONVOLUTION, *_OTHERS)
+    for row in (*_RECURRENCE, *_CONVOLUTION, *_OTHERS, *_FAST)
 )

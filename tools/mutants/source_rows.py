@@ -1,6 +1,7 @@
-"""Mutations of kernels/ssm_gated_delta.cu: what people who write such kernels get wrong, one row each.
+"""Mutations of the kernels' sources: what people who write such kernels get wrong, one row each.
 
-The first word of a name is the mistake's place in the list of docs/mutants.md, where it has one.
+The first word of a name is the mistake's place in the list of docs/mutants.md, where it has one; rows of the fast
+kernels begin with `slots` (kernel 16), `multi` (17), `step` (18) or, where they share what is changed, `fast`.
 """
 
 # Rows hold texts as they stand in the kernels; broken lines would hide what is replaced.
@@ -8,7 +9,7 @@ The first word of a name is the mistake's place in the list of docs/mutants.md, 
 
 from __future__ import annotations
 
-from model import SOURCE, Mutant
+from model import FAST_SOURCE, SOURCE, Mutant
 
 # The row of the state that a block owns, in kernels 1 and 12, and in 8 and 9.
 _TOKEN_CELL = (
@@ -48,7 +49,11 @@ def _row(name: str, find: str, put: str, imitates: str, equivalent: str = "", *,
     return Mutant(name, SOURCE, find, put, imitates, 0, equivalent, needs_card)
 
 
-ROWS: tuple[Mutant, ...] = (
+def _fast(name: str, find: str, put: str, imitates: str, equivalent: str = "", *, needs_card: bool = False) -> Mutant:
+    return Mutant(name, FAST_SOURCE, find, put, imitates, 0, equivalent, needs_card)
+
+
+_BASE: tuple[Mutant, ...] = (
     _row("1-grouped-heads", _NORM_HEAD, "const long long vh = t * kv_groups * n_k_heads + kh * kv_groups + r;",
          "heads grouped, vh div groups, not interleaved"),
     _row("2-state-transposed", _TOKEN_CELL, _TOKEN_CELL.replace("row * state_size + i", "(head * state_size + i) * "
@@ -152,3 +157,135 @@ ROWS: tuple[Mutant, ...] = (
     _row("bare-add", "return __fadd_rn(1.0f, expf(-x));", "return 1.0f + expf(-x);", "the compiler fuses expf's last product into the sum",
          "one rounding fewer, in all kernels alike: within every tolerance by design, and relations compare kernels with each other"),
 )  # fmt: skip
+
+# What the fast kernels do otherwise: rows in lanes, sums merged, positions staged, one launch for six.
+_OWN = "const long long own = head * 128 + first + (lane >> row_shift<ROWS>());"
+_FIRST = "(int)(blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5)) * ROWS;"
+_KEEP_GIVE = "            const float keep = upper ? p[i + half] : p[i];\n            const float give = upper ? p[i] : p[i + half];\n"
+_OWN_TREE = (
+    "    int mask = 16;\n#pragma unroll\n    for (int half = ROWS / 2; half > 0; half >>= 1) {\n#pragma unroll\n"
+    "        for (int i = 0; i < half; ++i)\n            p[i] = __fadd_rn(p[i], lane_xor(p[i + half], mask));\n"
+    "        mask >>= 1;\n    }\n    return tree_lanes(p[0], mask);"
+)
+_OTHER_TREE = (
+    "    int mask = 4;\n#pragma unroll\n    for (int half = 1; half < ROWS; half <<= 1) {\n#pragma unroll\n"
+    "        for (int i = 0; i < ROWS; i += 2 * half)\n            p[i] = __fadd_rn(p[i], lane_xor(p[i + half], mask));\n"
+    "        mask <<= 1;\n    }\n    return tree_lanes(p[0], 2);"
+)
+_ROW_STORE = "        quad_update(r[i], k, lane_read(delta, i << row_shift<ROWS>()));\n        quad_store(cell + i * 128, r[i]);\n"
+_MULTI_UPDATE = "                quad_update(r[i], k_now, i == 0 ? delta : lane_xor(delta, i << shift));\n"
+_MULTI_READ = (
+    "#pragma unroll\n            for (int i = 0; i < 8; ++i)\n                p[i] = quad_dot(r[i], q_now);\n"
+    "            const float out = __fmul_rn(scale, tree_own_rows<8>(p));\n            if (row_writer<8>(lane))\n"
+    "                *y = out;\n            y += width;\n"
+)
+_MULTI_SNAP = (
+    "            if (snaps) {\n                const unsigned int byte = opaque(own * 512u);\n#pragma unroll\n"
+    "                for (unsigned int i = 0; i < 8; ++i)\n"
+    "                    quad_store((float *)((char *)snaps + (byte ^ (i * 512u))), r[i]);\n"
+    "                snaps += width * 128;\n            }\n"
+)
+_MULTI_UPDATES = "#pragma unroll\n            for (int i = 0; i < 8; ++i)\n" + _MULTI_UPDATE
+_CHANNEL = "((i >> 7) * (long long)n_k_heads + kh) * 128 + (i & 127);\n        const long long at = blockIdx.y"
+_STEP_HEAD = "const long long vh = (long long)group * n_k_heads + kh;"
+_HISTORY = "    acc = __fmaf_rn(a, taps[0], acc);\n    acc = __fmaf_rn(b, taps[1], acc);\n    acc = __fmaf_rn(c, taps[2], acc);\n"
+_STEP_CELL = "float *cell = s + ((user_heads + vh) * 128 + first) * 128 + lane;"
+_STEP_INV = "__frcp_rn(__fsqrt_rn(__fadd_rn(__fdiv_rn(sum, 128.0f), norm_eps)))"
+
+_FAST: tuple[Mutant, ...] = (
+    _fast("fast-quad-pairs", "quad_dot(const quad &x, const quad &y)\n{\n    const float ac = __fadd_rn(__fmul_rn(x.a, y.a), "
+          "__fmul_rn(x.c, y.c));\n    const float bd = __fadd_rn(__fmul_rn(x.b, y.b), __fmul_rn(x.d, y.d));",
+          "quad_dot(const quad &x, const quad &y)\n{\n    const float ac = __fadd_rn(__fmul_rn(x.a, y.a), "
+          "__fmul_rn(x.b, y.b));\n    const float bd = __fadd_rn(__fmul_rn(x.c, y.c), __fmul_rn(x.d, y.d));",
+          "strides 32 and 64 of the tree exchanged: a sum that is right, of other bits"),
+    _fast("fast-quad-fused", "const float bd = __fadd_rn(__fmul_rn(x.b, y.b), __fmul_rn(x.d, y.d));",
+          "const float bd = __fmaf_rn(x.b, y.b, __fmul_rn(x.d, y.d));", "a product fused into the sum"),
+    _fast("fast-lanes-order", "    for (; mask > 0; mask >>= 1)\n        sum = __fadd_rn(sum, lane_xor(sum, mask));",
+          "    for (int bit = 1; bit <= mask; bit <<= 1)\n        sum = __fadd_rn(sum, lane_xor(sum, bit));",
+          "the last butterflies from the smallest stride up: other pairs"),
+    _fast("slots-row-shift", "ROWS == 8 ? 2 : ROWS == 4 ? 3 : 4", "ROWS == 8 ? 2 : ROWS == 4 ? 2 : 4",
+          "four rows finish in the lanes of eight"),
+    _fast("slots-give-keep", _KEEP_GIVE, _KEEP_GIVE.replace("keep", "x").replace("give", "keep").replace("float x", "float give"),
+          "the half that a lane should keep is given away"),
+    _fast("slots-own-row", _OWN, _OWN.replace("(lane >> row_shift<ROWS>())", "(lane & (ROWS - 1))"),
+          "v and y of the row lane mod 8, not lane div 4"),
+    _fast("slots-one-writer", "return (lane & ((1 << row_shift<ROWS>()) - 1)) == 0;", "return lane == 0;",
+          "only lane 0 stores a result, as when a warp had one row"),
+    _fast("slots-warps-of-a-block", _FIRST, "(int)blockIdx.x * ROWS;", "the warps of a block on the same rows"),
+    _fast("slots-delta-lane", "lane_read(delta, i << row_shift<ROWS>())", "lane_read(delta, i)",
+          "delta read from lane i, not from the lane that has row i's"),
+    _fast("slots-stored-early", _ROW_STORE, "        quad_store(cell + i * 128, r[i]);\n" + _ROW_STORE.splitlines()[0] + "\n",
+          "the rows stored before their update"),
+    _fast("slots-size-guard", "    if (state_size != 128)\n        return;\n    const unsigned int warps",
+          "    const unsigned int warps", "no guard on the state size"),
+    _fast("slots-shape-guard", "else if (warps == 64u)", "else", "any other shape taken for two rows a warp"),
+    _fast("slots-offset-32", "float *cell = s + (head * 128 + first) * 128 + lane;",
+          "float *cell = s + (int)((head * 128 + first) * 128 + lane);", "32-bit offsets in kernel 16", needs_card=True),
+    _fast("multi-tree-order", _OWN_TREE, _OTHER_TREE, "merged butterflies from the smallest stride up: other pairs"),
+    _fast("multi-row-order", "r[i] = quad_load(cell + (i ^ own) * 128u);", "r[i] = quad_load(cell + i * 128u);",
+          "every lane holds row i in register i, without the selects that this needs"),
+    _fast("multi-delta-lane", "lane_xor(delta, i << shift)", "lane_xor(delta, i)", "delta of another lane"),
+    _fast("multi-fetch-past-the-end", "const long long step = t + 1 < n ? width : 0;", "const long long step = width;",
+          "k, q and v fetched one position too far"),
+    _fast("multi-staged-late", "const float decay = lane_read(decays, t);", "const float decay = lane_read(decays, t - 1);",
+          "the decay of the position before"),
+    _fast("multi-staged-shift", "const int ahead = start + STAGED + staged;", "const int ahead = start + STAGED + staged + 1;",
+          "after 16 positions decays and betas are one ahead"),
+    _fast("multi-beta-stale", "            beta_next = beta[(long long)ahead * n_v_heads];\n            prefetch",
+          "            prefetch", "betas are not staged anew after 16 positions"),
+    _fast("multi-end", "start + STAGED < n ? start + STAGED : n;", "start + STAGED;", "the last stage has all its 16 positions"),
+    _fast("multi-last-stage", "for (int start = 0; start < n; start += STAGED)", "for (int start = 0; start + 1 < n; start += STAGED)",
+          "a last stage of one position is left out"),
+    _fast("multi-snapshot-before", _MULTI_UPDATES + _MULTI_READ + _MULTI_SNAP, _MULTI_SNAP + _MULTI_UPDATES + _MULTI_READ,
+          "snaps[t] is the state before position t"),
+    _fast("multi-snapshot-late", _MULTI_SNAP, _MULTI_SNAP.replace("snaps += width * 128;", "").replace(
+          "if (snaps) {\n", "if (snaps) {\n                snaps += t ? 0 : width * 128;\n"), "every snapshot at one place, one too far"),
+    _fast("multi-snapshot-stride", "snaps += width * 128;", "snaps += 128ll * 128;", "snapshots of one head's length"),
+    _fast("multi-guard", "if (state_size != 128 || n <= 0)", "if (n <= 0)", "no guard on the state size"),
+    _fast("multi-no-length-guard", "if (state_size != 128 || n <= 0)", "if (state_size != 128)",
+          "n = 0 goes on: k, q and v are read where there may be none"),
+    _fast("multi-y-from-old-state", _MULTI_UPDATES + _MULTI_READ, _MULTI_READ + _MULTI_UPDATES, "y from the state before its update"),
+    _fast("multi-prefetch-far", "prefetch(sector + t * width);", "prefetch(sector + (t + 16ll) * width);",
+          "sectors 16 positions too far are brought in", "a hint reads nothing, wherever it points: no output depends on it"),
+    _fast("step-grouped-heads", _STEP_HEAD, "const long long vh = kh * kv_groups + group;", "heads grouped, not interleaved"),
+    _fast("step-values-grouped", _CHANNEL, "((i >> 7) < 2 ? (i >> 7) * (long long)n_k_heads + kh : 2ll * n_k_heads + kh * kv_groups + "
+          "(i >> 7) - 2) * 128 + (i & 127);\n        const long long at = blockIdx.y", "v taken as grouped, all else interleaved"),
+    _fast("step-history-first", _HISTORY, _HISTORY.replace("(c,", "(x,").replace("(b,", "(c,").replace("(a,", "(b,"),
+          "the history is moved on before it is used"),
+    _fast("step-history-activated", "    history[2] = x;\n    return silu(acc);", "    return history[2] = silu(acc);",
+          "the output kept in the history, not the sample"),
+    _fast("step-history-slot", "conv_state + at * 3", "conv_state + channel * 3", "every user on the history of slot 0"),
+    _fast("step-qkv-slot", "conv_channel(qkv[at],", "conv_channel(qkv[channel],", "every user on the projections of the first"),
+    _fast("step-state-slot", _STEP_CELL, _STEP_CELL.replace("(user_heads + vh)", "vh"), "every user on the state of slot 0"),
+    _fast("step-barrier-conv", "    __syncthreads();\n\n    const quad q", "    const quad q",
+          "no barrier after the convolution"),
+    _fast("step-barrier-norm", "    __syncthreads();\n\n#pragma unroll 1\n    for (int i = (int)threadIdx.x; i < kv_groups",
+          "\n#pragma unroll 1\n    for (int i = (int)threadIdx.x; i < kv_groups", "no barrier before the norm"),
+    _fast("step-eps-of-norm", "normalised(quad_load(conv_out + lane), qk_eps)", "normalised(quad_load(conv_out + lane), norm_eps)",
+          "the gated norm's eps for q"),
+    _fast("step-eps-of-qk", _STEP_INV, _STEP_INV.replace("norm_eps", "qk_eps"), "the eps of q and k for the gated norm"),
+    _fast("step-rsqrt-eps", "fmaxf(__fsqrt_rn(sum_of_squares(x)), eps)", "__fsqrt_rn(__fadd_rn(sum_of_squares(x), eps))",
+          "sqrt(sum + eps) for max(norm, eps)"),
+    _fast("step-gate-sigmoid", "silu(z[at])", "__frcp_rn(one_plus_exp_neg(z[at]))", "sigmoid for silu in the gate"),
+    _fast("step-beta-raw", "__frcp_rn(one_plus_exp_neg(beta[user_heads + vh]))", "beta[user_heads + vh]", "beta without its sigmoid"),
+    _fast("step-beta-head", "one_plus_exp_neg(beta[user_heads + vh])", "one_plus_exp_neg(beta[user_heads + kh])", "beta of the K-head"),
+    _fast("step-alpha-slot", "alpha[user_heads + vh]", "alpha[vh]", "every user with the decay of the first"),
+    _fast("step-dt-head", "ssm_dt[vh]", "ssm_dt[kh]", "ssm_dt of the K-head"),
+    _fast("step-softplus-branch", "v > 20.0f ? v : log1pf(expf(v))", "log1pf(expf(v))", "softplus without its branch"),
+    _fast("step-no-scale", "q, v, decay, b, scale, lane", "q, v, decay, b, 1.0f, lane", "1/sqrt(S) left out"),
+    _fast("step-value-row", "conv_out[(2 + group) * 128 + first + own]", "conv_out[(2 + group) * 128 + first + (lane & 7)]",
+          "v of another of the eight rows"),
+    _fast("step-room", "shared + (2 + kv_groups) * 128;", "shared + (1 + kv_groups) * 128;", "the outputs where the last head's v is"),
+    _fast("step-norm-head", "quad_load(ys + (i & ~127) + lane)", "quad_load(ys + lane)", "every V-head normed by the first's sum"),
+    _fast("step-norm-sum", "return tree_lanes(quad_dot(x, x), 16);", "return tree_lanes(__fmaf_rn(x.a, x.a, __fmaf_rn(x.b, x.b, "
+          "__fmaf_rn(x.c, x.c, __fmul_rn(x.d, x.d)))), 16);", "sums of squares by fma: right, of other bits"),
+    _fast("step-mean", "__fdiv_rn(sum, 128.0f)", "__fmul_rn(sum, 0.0078125f)", "a product for the quotient by 128",
+          "128 is a power of two: product and quotient are the same number, rounded once if it is subnormal"),
+    _fast("step-threads", "i += (int)blockDim.x", "i += 512", "a block of 128 or 256 threads leaves channels out"),
+    _fast("step-weight-plus-one", "norm_weight[i & 127]", "(1.0f + norm_weight[i & 127])", "the norm's weight taken as 1 + w"),
+    _fast("step-guard", "if (state_size != 128 || conv_kernel != 4)", "if (state_size != 128)", "a filter of 3 taken for one of 4"),
+    _fast("step-offset-32", _STEP_CELL, _STEP_CELL.replace("((user_heads", "(int)(((user_heads").replace("+ lane;", "+ lane);"),
+          "32-bit offsets in kernel 18", needs_card=True),
+)  # fmt: skip
+
+ROWS: tuple[Mutant, ...] = (*_BASE, *_FAST)

@@ -14,7 +14,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
-from model import Mutant, RowError, mutate_ptx, mutate_source  # noqa: E402
+from model import SOURCE, Mutant, RowError, mutate_ptx, mutate_source  # noqa: E402
 
 from ssmtool.errors import ProductError, SsmtoolError  # noqa: E402
 
@@ -62,33 +62,37 @@ def try_mutant(mutant: Mutant, device: str = "cpu") -> Verdict:
 def _try(mutant: Mutant, verdict: Verdict, device: str) -> None:
     from ssmtool import ptx
 
-    right, wrong = made(mutant)
-    changed = frozenset(name for name, text in right.items() if _placeless(wrong[1].get(name)) != _placeless(text))
+    source, right, wrong = made(mutant)
+    right_entries, wrong_entries = _entries(right), _entries(wrong)
+    changed = frozenset(
+        name for name, text in right_entries.items() if _placeless(wrong_entries.get(name)) != _placeless(text)
+    )
     if not changed:
         raise RowError(f"{mutant.name}: the compiler makes the same PTX of it")
     try:
-        module = ptx.parse(wrong[0])
+        module = ptx.parse(wrong)
         module.require_entries()
         for function in module.entries:
             function.check()
     except ProductError as error:
         verdict.by, verdict.says = "PTX front end", str(error)
         return
-    _verify(module, changed, verdict, device)
+    # Relations compare kernels of both modules; the other is the right one.
+    others = [ptx.parse(text) for name, text in _header().items() if name != source]
+    _verify([module, *others], changed, verdict, device)
     if not verdict.by:
         _audit(module, changed, verdict)
 
 
-def made(mutant: Mutant) -> tuple[dict[str, str], tuple[str, dict[str, str]]]:
-    """The right kernels by name, and the mutant: its PTX, and its kernels by name."""
+def made(mutant: Mutant) -> tuple[str, str, str]:
+    """The source that the mutant is of, the right PTX and the mutant's."""
     if mutant.in_source:
-        source = (ROOT / "kernels" / "ssm_gated_delta.cu").read_text("utf-8")
-        wrong = _compile(mutate_source(mutant, source))
-        return _entries(_right_source()), (wrong, _entries(wrong))
-    right = _header().ptx
+        text = (ROOT / mutant.kernel).read_text("utf-8")
+        return mutant.kernel, _right_ptx(mutant.kernel), _compile(mutant.kernel, mutate_source(mutant, text))
+    source = next((name for name, text in _header().items() if mutant.kernel in _entries(text)), SOURCE)
+    right = _header()[source]
     body = _entries(right)[mutant.kernel] if mutant.kernel else right
-    wrong = mutate_ptx(mutant, right, body)
-    return _entries(right), (wrong, _entries(wrong))
+    return source, right, mutate_ptx(mutant, right, body)
 
 
 def _entries(text: str) -> dict[str, str]:
@@ -103,15 +107,16 @@ def _placeless(text: str | None) -> str | None:
 
 
 @lru_cache(1)
-def _header() -> Any:
+def _header() -> dict[str, str]:
+    """Source to PTX of each module in the checked-in header."""
     from ssmtool.header import read_header
 
-    return read_header(HEADER).modules[0]
+    return {each.record.source: each.ptx for each in read_header(HEADER).modules}
 
 
-@lru_cache(1)
-def _right_source() -> str:
-    return _compile((ROOT / "kernels" / "ssm_gated_delta.cu").read_text("utf-8"))
+@lru_cache
+def _right_ptx(source: str) -> str:
+    return _compile(source, (ROOT / source).read_text("utf-8"))
 
 
 @lru_cache(1)
@@ -128,12 +133,11 @@ def _compiler() -> Any:
     return select_compiler(_project())
 
 
-def _compile(text: str) -> str:
+def _compile(source: str, text: str) -> str:
     from ssmtool.build.normalise import normalise
     from ssmtool.toolchain import CompileRequest
 
-    source = ROOT / "kernels" / "ssm_gated_delta.cu"
-    request = CompileRequest(source=source, text=text, root=ROOT, target=_project().settings.target)
+    request = CompileRequest(source=ROOT / source, text=text, root=ROOT, target=_project().settings.target)
     return normalise(_compiler().compile(request).ptx, ROOT.as_posix())
 
 
@@ -144,7 +148,7 @@ def _cases() -> tuple[Any, ...]:
     return tuple(read_case(path) for path in sorted((ROOT / "golden").rglob("*.npz")))
 
 
-def _verify(module: Any, changed: frozenset[str], verdict: Verdict, device: str) -> None:
+def _verify(modules: list[Any], changed: frozenset[str], verdict: Verdict, device: str) -> None:
     """Cases of the changed kernels that expose mistakes, the quick ones, relations, then those that are not large."""
     from ssmtool.device import open_devices
     from ssmtool.verify import Options, Text, all_relations, run
@@ -159,9 +163,10 @@ def _verify(module: Any, changed: frozenset[str], verdict: Verdict, device: str)
     rest = [each for each in cases if each not in exposing and each not in quick]
     names = frozenset(each.name for each in all_relations() if changed & set(each.entries))
     options = Options(check="all", rounds=2, names=names, diagnose=_DIAGNOSIS, stop_at_first=True)
+    texts = [Text(each) for each in modules]
     with open_devices(device) as devices:
         for some in (exposing, quick, None, rest):
-            outcome = run(Text(module), some or [], devices, relations=some is None, options=options)
+            outcome = run(texts, some or [], devices, relations=some is None, options=options)
             if _caught(outcome, verdict):
                 return
 

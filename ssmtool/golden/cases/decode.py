@@ -285,7 +285,7 @@ def makers() -> Makers:
                users=2, launched=1, exposes=("all-slots",), **one)  # fmt: skip
     yield "decode-step/in-place", part(in_place)
     yield step("mistake-eps", "q and k of norms from 1e-2 to 1e-8 and 0 tell the forms of eps apart", tokens=6,
-               edit=_small_norms, exposes=("l2-rsqrt-eps", "l2-eps-added", "l2-eps-squared", "l2-no-eps"),
+               norm_eps=1e-5, edit=_small_norms, exposes=("l2-rsqrt-eps", "l2-eps-added", "l2-eps-squared", "l2-no-eps"),
                **one)  # fmt: skip
     yield step("mistake-norm-eps", "outputs of about 1e-4, another eps than that of q and k", norm_eps=1e-5,
                compared=False, edit=_small_outputs, exposes=("rms-eps-missing", "norm-eps-of-qk"), **one)  # fmt: skip
