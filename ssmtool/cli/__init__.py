@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run", "Run a kernel on the CPU, bit for bit, with bounds checked."),
     "bench": ("bench", "Time the kernels on a card, or count their issue slots on the CPU."),
     "verify": ("verify", "Verify the PTX in the header against golden vectors and relations."),
+    "fuzz": ("fuzz", "Launch kernels at random, and shrink what fails to the smallest."),
     "ci": ("ci", "Check every link: source, header, loader, resources, numbers."),
     "doctor": ("doctor", "Examine this machine: compilers, drivers, cards, versions, and what mends them."),
 }

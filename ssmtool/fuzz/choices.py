@@ -1,0 +1,50 @@
+"""Named choices of one round, read from a string of bytes: what hypothesis draws, and what it shrinks.
+
+All bytes zero is the simplest round: every choice is then its lowest value, every pick its first option. Nothing here
+imports hypothesis, so that a round can be made again from its bytes without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+# Bytes of a round: more than any draw of the product's kernels reads. What is read beyond is 0.
+TAPE_BYTES = 96
+
+
+class Choices:
+    """Choices read from `tape`, two bytes each (one where a byte is enough), in the order in which they are asked for.
+
+    `made` has every choice by its name, as reports tell them.
+    """
+
+    def __init__(self, tape: bytes) -> None:
+        self._tape = tape
+        self._at = 0
+        self.made: dict[str, int] = {}
+
+    def integer(self, name: str, low: int, high: int) -> int:
+        """A number from low to high, both included. Raises ValueError where there is none."""
+        if high < low:
+            raise ValueError(f"{name}: there is no integer from {low} to {high}")
+        width = 1 if high - low < 256 else 2 if high - low < 65536 else 4
+        word = int.from_bytes(self._tape[self._at : self._at + width].ljust(width, b"\0"), "big")
+        self._at += width
+        value = low + word % (high - low + 1)
+        self.made[name] = value
+        return value
+
+    def pick(self, name: str, options: Sequence[T]) -> T:
+        """One of the options; the first is the simplest. An option that is there twice is drawn twice as often."""
+        return options[self.integer(name, 0, len(options) - 1)]
+
+    def flag(self, name: str) -> bool:
+        """Yes or no; no is simpler."""
+        return bool(self.integer(name, 0, 1))
+
+    def rarely(self, name: str, one_in: int) -> bool:
+        """Yes, once in so many rounds."""
+        return self.integer(name, 0, one_in - 1) == one_in - 1

@@ -1,0 +1,98 @@
+"""Everything of a subject that can be fuzzed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ssmtool.errors import SsmtoolError
+from ssmtool.fuzz.draws import DRAWERS
+from ssmtool.fuzz.failure import Failure
+from ssmtool.fuzz.judge import Contract
+from ssmtool.fuzz.kernels import KernelTarget
+from ssmtool.fuzz.mutating import VectorTarget
+from ssmtool.fuzz.relating import RelationTarget
+from ssmtool.fuzz.target import Target
+from ssmtool.fuzz.tolerance import by_reference
+from ssmtool.fuzz.user_target import UserTarget
+from ssmtool.fuzz.userfile import UserFile
+from ssmtool.golden import GoldenCase, parse_case
+from ssmtool.golden.reference import knows
+from ssmtool.verify.loaded import Loaded
+from ssmtool.verify.relations import all_relations
+
+if TYPE_CHECKING:
+    from ssmtool.fuzz.batch import Subject
+
+# State sizes of a run: few, since the executor compiles a kernel for each; two of them verify has compiled.
+SIZES = (2, 16, 128)
+# Kernels whose results one `Contract` judges element by element: all but a run that mixes exponentials with what reads
+# their results.
+_FEEDERS = ("fc_sigmoid", "fc_ssm_decay_gate", "fc_ssm_decay_gate_nx", "fc_ssm_conv1d_silu*", "fc_ssm_gated_norm")
+
+
+def all_targets(subject: Subject, entries: Collection[str]) -> list[Target]:
+    """The targets of a subject whose PTX has these entries: vectors, a user's kernels, or the product's with relations.
+
+    Raises SsmtoolError for a user's file, or a vector, that is wrong.
+    """
+    if subject.vectors:
+        return list(_of_vectors(subject))
+    if subject.user is not None:
+        file = UserFile(*subject.user)
+        return [UserTarget(file, entry) for entry in file.entries]
+    contract = Contract()
+    names = {entry: names for _, table in subject.texts for entry, names in table.items()}
+    found: list[Target] = [
+        KernelTarget(entry, subject.sizes, contract, subject.judge) for entry in DRAWERS if entry in entries
+    ]
+    found += [
+        RelationTarget(relation, contract, names)
+        for relation in all_relations()
+        if set(relation.entries) <= set(entries)
+    ]
+    return found
+
+
+def _of_vectors(subject: Subject) -> list[Target]:
+    contract = Contract()
+    user = {} if subject.user is None else _user_targets(UserFile(*subject.user))
+    found: list[Target] = []
+    for path, data in subject.vectors:
+        case = parse_case(data, Path(path))
+        own = user.get(case.kernels[0]) if len(case.kernels) == 1 else None
+        if knows(case):
+            plain = subject.judge == "contract" and not _mixed(case)
+            found.append(VectorTarget(case, contract.judge if plain else by_reference, special=plain))
+        elif own is not None and all(len(run.launches) == 1 for run in case.meta.runs):
+            found.append(VectorTarget(case, _judge_of(own), special=False))
+        else:
+            raise SsmtoolError(
+                f"no formula is known for {', '.join(case.kernels)}, so its inputs cannot be changed", path=path,
+                hint="ssmtool fuzz FILE.py --vectors ...: a file with the formula (docs/fuzz.md)",
+            )  # fmt: skip
+    return found
+
+
+def _judge_of(target: UserTarget) -> Callable[[str, GoldenCase, Loaded], Failure | None]:
+    return lambda _name, case, loaded: target.judge(case, loaded)
+
+
+def _user_targets(file: UserFile) -> dict[str, UserTarget]:
+    return {entry: UserTarget(file, entry) for entry in file.entries}
+
+
+def _mixed(case: GoldenCase) -> bool:
+    """Whether some run lets one kernel read what another's exponentials have left."""
+    return any(
+        len(run.entries) > 1 and any(fnmatchcase(entry, pattern) for entry in run.entries for pattern in _FEEDERS)
+        for run in case.meta.runs
+    )
+
+
+def kernels_without(targets: Sequence[Target], entries: Collection[str]) -> list[str]:
+    """Kernels of the PTX that no target launches."""
+    launched = {kernel for target in targets for kernel in target.kernels}
+    return [entry for entry in entries if entry not in launched]
