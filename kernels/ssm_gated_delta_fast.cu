@@ -3,7 +3,7 @@
  * docs/kernels.md states the contract; the numbers go on from that file's 15.
  *
  *   16 fc_ssm_recurrence_slots_warp        12's bits: several state rows per warp, in registers
- *   17 fc_ssm_recurrence_seq_warp_multi    8's bits: eight state rows per warp, their sums merged
+ *   17 fc_ssm_recurrence_seq_warp_multi    8's bits: eight or four state rows per warp, their sums merged
  *   18 fc_ssm_decode_step                  the bits of 11, 15, 14, 4, 12 and 3 in a chain, in one launch
  *
  * This is a module of its own, so that the 15 keep their indices. Layouts, offsets and the habits that keep the bits
@@ -52,23 +52,29 @@ static __device__ __forceinline__ float lane_read(float value, int lane)
 #endif
 }
 
-/* The same number, of which the compiler knows nothing: it would keep eight addresses in registers over the loop. */
+/* The value of lane `lane` mod 4 of the four lanes that this one is of. */
+static __device__ __forceinline__ float lane_of_four(float value, int lane)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
+#pragma diag_suppress 1444
+    return __shfl(value, lane, 4);
+#pragma diag_default 1444
+#else
+    return __shfl_sync(0xffffffffu, value, lane, 4);
+#endif
+}
+
+/* The same number, of which the compiler knows nothing: it would keep addresses in registers over the loop. */
 static __device__ __forceinline__ unsigned int opaque(unsigned int number)
 {
     asm volatile("" : "+r"(number));
     return number;
 }
 
-/* A hint: the sector at `address` will be wanted. Nothing is read, and no bit depends on it. */
-static __device__ __forceinline__ void prefetch(const float *address)
-{
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(address)));
-}
-
 /* ---------------------------------------------------------------------------------------------------------- rows */
 
-/* Elements L, L+32, L+64 and L+96 of a vector of 128, in lane L. */
-struct quad {
+/* Elements L, L+32, L+64 and L+96 of a vector of 128, in lane L; read and written at once in shared memory. */
+struct __align__(16) quad {
     float a, b, c, d;
 };
 
@@ -164,19 +170,44 @@ template <int ROWS> static __device__ __forceinline__ float tree_rows(float (&p)
 
 /*
  * The same without the selects, for rows that a lane holds in an order of its own: p[i] is the partial sum of row
- * i ^ (L >> row_shift). What lane L keeps in p[i], lane L^mask then has in p[i + half].
+ * i ^ (L >> row_shift). What lane L keeps in p[i], lane L^mask then has in p[i + half]. This is the level of stride 16.
  */
-template <int ROWS> static __device__ __forceinline__ float tree_own_rows(float (&p)[ROWS])
+template <int ROWS> static __device__ __forceinline__ void own_rows_halve(float (&p)[ROWS])
 {
-    int mask = 16;
 #pragma unroll
-    for (int half = ROWS / 2; half > 0; half >>= 1) {
+    for (int i = 0; i < ROWS / 2; ++i)
+        p[i] = __fadd_rn(p[i], lane_xor(p[i + ROWS / 2], 16));
+}
+
+/* The levels after it, of two sums in turn: while the shuffles of one are on their way, the other adds. */
+template <int ROWS> static __device__ __forceinline__ void own_rows_finish(float (&p)[ROWS], float (&o)[ROWS])
+{
+    int mask = 8;
 #pragma unroll
-        for (int i = 0; i < half; ++i)
+    for (int half = ROWS / 4; half > 0; half >>= 1) {
+#pragma unroll
+        for (int i = 0; i < half; ++i) {
+            o[i] = __fadd_rn(o[i], lane_xor(o[i + half], mask));
             p[i] = __fadd_rn(p[i], lane_xor(p[i + half], mask));
+        }
         mask >>= 1;
     }
-    return tree_lanes(p[0], mask);
+#pragma unroll
+    for (; mask > 0; mask >>= 1) {
+        o[0] = __fadd_rn(o[0], lane_xor(o[0], mask));
+        p[0] = __fadd_rn(p[0], lane_xor(p[0], mask));
+    }
+}
+
+/* The rows of a warp, register i of a lane holding row i ^ own, to `to`, its row 0: pieces of 128 / ROWS bytes. */
+template <int ROWS>
+static __device__ __forceinline__ void own_rows_store(float *to, const quad (&r)[ROWS], unsigned int own, int lane)
+{
+    const unsigned int byte = opaque(own * 512u);
+    to += lane;
+#pragma unroll
+    for (unsigned int i = 0; i < ROWS; ++i)
+        quad_store((float *)((char *)to + (byte ^ (i * 512u))), r[i]);
 }
 
 /* Step 3 of the recurrence: delta = (v - pred) * beta. */
@@ -262,17 +293,161 @@ extern "C" __global__ void fc_ssm_recurrence_slots_warp(float *__restrict__ s, c
         slots_rows<2>(s, q, k, v, g, beta, y, n_v_heads, scale);
 }
 
+/* Positions whose k and q a block has in shared memory; as many more are on their way to it. */
+#define GROUP 4
 /* Positions whose decay and beta a warp has at hand, one in each lane of a half warp: exp once per position. */
 #define STAGED 16
 
+/* Steps 1 and 2 of the recurrence for the rows of a warp: decays them, and the partial sums of prediction. */
+template <int ROWS>
+static __device__ __forceinline__ void rows_predict(quad (&r)[ROWS], float (&p)[ROWS], const quad &k, float decay)
+{
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+        quad_scale(r[i], decay);
+        p[i] = quad_dot(r[i], k);
+    }
+    own_rows_halve<ROWS>(p);
+}
+
 /*
- * 17: kernel 8's bits, S = 128. Grid (4, n_v_heads), block 128: warp w of block b owns rows 32*b + 8*w to +7. Another
- * state_size returns at once and writes nothing. No shared memory, no barrier, any n.
+ * Kernel 17 for ROWS rows a warp. Register i of lane L holds row i ^ (L >> row_shift) of them, the order that the sums
+ * want. The state is loaded and stored once, so that its scattered order costs nothing.
  *
- * Register i of lane L holds row i ^ (L >> 2) of the eight, the order that tree_own_rows wants. The state is loaded
- * and stored once, so that its scattered order costs nothing; with snapshots it costs write transactions of 16 bytes.
- * k, q and v of the next position are loaded while this one is summed, and brought into the L2 16 to 32 positions
- * ahead: all warps of a head stand at the same position and would wait for the memory together.
+ * A round of the loop ends position t - 1 (update, y) and begins position t (decay, prediction, delta), so that both
+ * of its sums are under way at once. The position after the last begins too, with a decay of 1, which leaves every bit
+ * that fma has made; nothing else of it is kept.
+ *
+ * Each warp of the block fetches one position of the next group's k and q, in registers while this group is worked on,
+ * then in the half of `ring` that no warp reads any more: who is past the barrier before a group has done with the
+ * group before that. `ring` is [2 * GROUP positions][k, q][lane], a quad each.
+ */
+template <int ROWS, bool SNAPS>
+static __device__ __forceinline__ void seq_rows(float *__restrict__ s, const float *__restrict__ q,
+                                                const float *__restrict__ k, const float *__restrict__ v,
+                                                const float *__restrict__ g, const float *__restrict__ beta,
+                                                float *__restrict__ y, int n_v_heads, int n, float scale,
+                                                float *__restrict__ snaps, quad *ring)
+{
+    const int lane = (int)(threadIdx.x & 31u);
+    const int warp = (int)(threadIdx.x >> 5);
+    const int shift = row_shift<ROWS>();
+    const unsigned int own = (unsigned int)lane >> shift;
+    const long long width = (long long)n_v_heads * 128;
+    const long long first = blockIdx.y * 128ll + (blockIdx.x * 4u + warp) * ROWS; /* row */
+    quad r[ROWS];
+#pragma unroll
+    for (unsigned int i = 0; i < ROWS; ++i)
+        r[i] = quad_load(s + first * 128 + lane + (i ^ own) * 128u);
+    if (SNAPS)
+        snaps += first * 128;
+    y += first + own;
+    g += blockIdx.y;
+    beta += blockIdx.y;
+
+    /* What this lane fetches: of k and q the position of its warp's number in a group, of v that of its own mod 4. */
+    long long at_kq = warp * width + blockIdx.y * 128ll + lane;
+    long long at_v = (lane & 3) * width + first + own;
+    if (warp >= n)
+        at_kq -= warp * width; /* past the last position; whatever is read there is not kept */
+    quad k_next = quad_load_once(k + at_kq);
+    quad q_next = quad_load_once(q + at_kq);
+    float v_next = 0.0f;
+    if ((lane & 3) < n)
+        v_next = __ldcg(v + at_v);
+    ring[warp * 64 + lane] = k_next;
+    ring[warp * 64 + 32 + lane] = q_next;
+    float values = v_next;
+    const int staged = lane & (STAGED - 1);
+    float decays = 1.0f;
+    float betas = 0.0f;
+    if (staged < n) {
+        decays = expf(g[staged * (long long)n_v_heads]);
+        betas = beta[staged * (long long)n_v_heads];
+    }
+    float g_next = 0.0f;
+    float beta_next = 0.0f;
+    if (staged + STAGED < n) {
+        g_next = g[(staged + STAGED) * (long long)n_v_heads];
+        beta_next = beta[(staged + STAGED) * (long long)n_v_heads];
+    }
+    __syncthreads();
+
+    quad k_now = ring[lane];
+    quad q_now = ring[32 + lane];
+    float p[ROWS], o[ROWS];
+#pragma unroll
+    for (int i = 0; i < ROWS / 2; ++i)
+        o[i] = 0.0f; /* there is no position before */
+    rows_predict<ROWS>(r, p, k_now, lane_read(decays, 0));
+    own_rows_finish<ROWS>(p, o);
+    float delta = correction(lane_of_four(values, 0), p[0], lane_read(betas, 0));
+    const unsigned int quiet = opaque(lane & ((1u << shift) - 1)); /* 0 in the lane of each row that stores y */
+    int t = 1;
+#pragma unroll 1
+    for (;;) {
+        const unsigned int thread = opaque(threadIdx.x); /* addresses from it are made anew in each group */
+        const int next = (t & ~(GROUP - 1)) + GROUP;
+        if (next + (int)(thread >> 5) < n) {
+            at_kq += GROUP * width;
+            k_next = quad_load_once(k + at_kq);
+            q_next = quad_load_once(q + at_kq);
+        }
+        if (next + (int)(thread & 3) < n) {
+            at_v += GROUP * width;
+            v_next = __ldcg(v + at_v);
+        }
+        const quad *get = ring + (t & (2 * GROUP - 1)) * 64 + (thread & 31);
+        const int end = (int)opaque(next <= n ? next : n + 1);
+#pragma unroll 1
+        for (; t < end; ++t) {
+#pragma unroll
+            for (int i = 0; i < ROWS; ++i) {
+                quad_update(r[i], k_now, i == 0 ? delta : lane_xor(delta, i << shift));
+                o[i] = quad_dot(r[i], q_now);
+            }
+            own_rows_halve<ROWS>(o);
+            if (SNAPS) {
+                own_rows_store<ROWS>(snaps, r, own, lane);
+                snaps += width * 128;
+            }
+            k_now = get[0];
+            q_now = get[32];
+            get += 64;
+            rows_predict<ROWS>(r, p, k_now, lane_read(decays, t));
+            own_rows_finish<ROWS>(p, o);
+            delta = correction(lane_of_four(values, t), p[0], lane_read(betas, t));
+            if (quiet == 0)
+                *y = __fmul_rn(scale, o[0]);
+            y += width;
+        }
+        if (t > n)
+            break;
+        quad *put = ring + ((t & GROUP) + (thread >> 5)) * 64 + (thread & 31);
+        put[0] = k_next;
+        put[32] = q_next;
+        values = v_next;
+        if ((t & (STAGED - 1)) == 0) {
+            decays = expf(g_next);
+            betas = beta_next;
+            g_next = 0.0f; /* its exp is 1 */
+            const int ahead = t + STAGED + (int)(thread & (STAGED - 1));
+            if (ahead < n) {
+                g_next = g[ahead * (long long)n_v_heads];
+                beta_next = beta[ahead * (long long)n_v_heads];
+            }
+        }
+        __syncthreads();
+    }
+    own_rows_store<ROWS>(s + first * 128, r, own, lane);
+}
+
+/*
+ * 17: kernel 8's bits, S = 128. The launch's shape says how many rows a warp takes: grid (4, n_v_heads) for eight,
+ * (8, n_v_heads) for four, block 128. Eight take fewest instructions, which is what a K80 waits for; four hide the
+ * latency of their sums on a card with more multiprocessors, and store snapshots in whole sectors of 32 bytes. Both
+ * give the same bits. Another state_size or shape returns at once and writes nothing. 8 KB of static shared memory, a
+ * barrier every four positions, any n.
  */
 extern "C" __global__ void __launch_bounds__(128)
     fc_ssm_recurrence_seq_warp_multi(float *__restrict__ s, const float *__restrict__ q, const float *__restrict__ k,
@@ -280,99 +455,20 @@ extern "C" __global__ void __launch_bounds__(128)
                                      const float *__restrict__ beta, float *__restrict__ y, int state_size,
                                      int n_v_heads, int n, float scale, float *__restrict__ snaps)
 {
-    if (state_size != 128 || n <= 0)
+    __shared__ quad ring[2 * GROUP * 64];
+    if (state_size != 128 || n <= 0 || blockDim.x != 128u)
         return;
-    const int lane = (int)(threadIdx.x & 31u);
-    const int warp = (int)(threadIdx.x >> 5);
-    const int shift = row_shift<8>();
-    const unsigned int own = (unsigned int)lane >> shift;
-    const long long head = blockIdx.y;
-    const long long first = head * 128 + blockIdx.x * 32u + warp * 8; /* row */
-    const long long width = (long long)n_v_heads * 128;
-    float *cell = s + first * 128 + lane;
-    quad r[8];
-#pragma unroll
-    for (unsigned int i = 0; i < 8; ++i)
-        r[i] = quad_load(cell + (i ^ own) * 128u);
-    if (snaps)
-        snaps += first * 128 + lane;
-    const float *sector = (lane < 16 ? k : q) + head * 128 + (lane & 15) * 8; /* the 32 sectors of a head's k and q */
-    const float *v_row = v + first;
-    k += head * 128 + lane;
-    q += head * 128 + lane;
-    v += first + own;
-    y += first + own;
-    g += head;
-    beta += head;
-    quad k_next = quad_load(k);
-    quad q_next = quad_load(q);
-    float v_next = *v;
-    const int staged = lane & (STAGED - 1);
-    float g_next = 0.0f;
-    float beta_next = 0.0f;
-    if (staged < n) {
-        g_next = g[(long long)staged * n_v_heads];
-        beta_next = beta[(long long)staged * n_v_heads];
+    if (gridDim.x == 4u) {
+        if (snaps)
+            seq_rows<8, true>(s, q, k, v, g, beta, y, n_v_heads, n, scale, snaps, ring);
+        else
+            seq_rows<8, false>(s, q, k, v, g, beta, y, n_v_heads, n, scale, snaps, ring);
+    } else if (gridDim.x == 8u) {
+        if (snaps)
+            seq_rows<4, true>(s, q, k, v, g, beta, y, n_v_heads, n, scale, snaps, ring);
+        else
+            seq_rows<4, false>(s, q, k, v, g, beta, y, n_v_heads, n, scale, snaps, ring);
     }
-#pragma unroll 1
-    for (int start = 0; start < n; start += STAGED) {
-        const float decays = expf(g_next);
-        const float betas = beta_next;
-        const int ahead = start + STAGED + staged;
-        if (ahead < n) {
-            g_next = g[(long long)ahead * n_v_heads];
-            beta_next = beta[(long long)ahead * n_v_heads];
-            prefetch(v_row + ahead * width);
-        }
-#pragma unroll 1
-        for (int t = start + STAGED + warp; t < start + 2 * STAGED && t < n; t += 4)
-            prefetch(sector + t * width);
-
-        const int end = start + STAGED < n ? start + STAGED : n;
-#pragma unroll 1
-        for (int t = start; t < end; ++t) {
-            const quad k_now = k_next;
-            const quad q_now = q_next;
-            const float v_now = v_next;
-            const long long step = t + 1 < n ? width : 0; /* the last position is loaded twice */
-            k += step;
-            q += step;
-            v += step;
-            k_next = quad_load(k);
-            q_next = quad_load(q);
-            v_next = *v;
-
-            const float decay = lane_read(decays, t);
-            float p[8];
-#pragma unroll
-            for (int i = 0; i < 8; ++i) {
-                quad_scale(r[i], decay);
-                p[i] = quad_dot(r[i], k_now);
-            }
-            const float delta = correction(v_now, tree_own_rows<8>(p), lane_read(betas, t));
-#pragma unroll
-            for (int i = 0; i < 8; ++i)
-                quad_update(r[i], k_now, i == 0 ? delta : lane_xor(delta, i << shift));
-#pragma unroll
-            for (int i = 0; i < 8; ++i)
-                p[i] = quad_dot(r[i], q_now);
-            const float out = __fmul_rn(scale, tree_own_rows<8>(p));
-            if (row_writer<8>(lane))
-                *y = out;
-            y += width;
-            if (snaps) {
-                const unsigned int byte = opaque(own * 512u);
-#pragma unroll
-                for (unsigned int i = 0; i < 8; ++i)
-                    quad_store((float *)((char *)snaps + (byte ^ (i * 512u))), r[i]);
-                snaps += width * 128;
-            }
-        }
-    }
-    const unsigned int byte = opaque(own * 512u);
-#pragma unroll
-    for (unsigned int i = 0; i < 8; ++i)
-        quad_store((float *)((char *)cell + (byte ^ (i * 512u))), r[i]);
 }
 
 /* ------------------------------------------------------------------------------------------------- the decode step */

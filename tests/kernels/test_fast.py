@@ -11,24 +11,28 @@ SLOTS, WARP = "fc_ssm_recurrence_slots", "fc_ssm_recurrence_slots_warp"
 EPS = 1e-6
 
 
-def multi(x: Rows, *, snaps: bool, size: int = S) -> list[F32]:
-    return scan(MULTI, (4, x.g.shape[1]), 0, x, snaps=snaps, size=size)
+def multi(x: Rows, *, snaps: bool, size: int = S, blocks: int = 4) -> list[F32]:
+    return scan(MULTI, (blocks, x.g.shape[1]), 0, x, snaps=snaps, size=size)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("snaps", [True, False])
-def test_several_rows_a_warp_give_kernel_8s_bits(kind: str, snaps: bool) -> None:
+def test_eight_and_four_rows_a_warp_give_kernel_8s_bits(kind: str, snaps: bool) -> None:
     x = rows(19, 2, kind)
-    for got, want in zip(multi(x, snaps=snaps), scan(SEQ, (S, 2), 4 * S, x, snaps=snaps), strict=True):
-        assert same(got, want)
+    expected = scan(SEQ, (S, 2), 4 * S, x, snaps=snaps)
+    for blocks in (4, 8):
+        for got, want in zip(multi(x, snaps=snaps, blocks=blocks), expected, strict=True):
+            assert same(got, want)
 
 
-@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 31, 32, 33, 49])
-def test_every_count_around_the_staged_sixteen(n: int) -> None:
-    """The last stage is short, and what is fetched ahead must end with the positions."""
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 15, 16, 17, 31, 32, 33, 49])
+def test_every_count_around_groups_of_four_and_the_staged_sixteen(n: int) -> None:
+    """The last group and stage are short, and what is fetched ahead must end with the positions."""
     x = rows(n, 1)
-    for got, want in zip(multi(x, snaps=False), scan(SEQ, (S, 1), 4 * S, x, snaps=False), strict=True):
-        assert same(got, want)
+    expected = scan(SEQ, (S, 1), 4 * S, x, snaps=False)
+    for blocks in (4, 8):
+        for got, want in zip(multi(x, snaps=False, blocks=blocks), expected, strict=True):
+            assert same(got, want)
 
 
 @pytest.mark.parametrize("cut", [1, 2, 16, 20])
@@ -42,10 +46,10 @@ def test_any_split_is_one_run(cut: int) -> None:
     assert same(np.concatenate([first[2], second[2]]), whole[2])
 
 
-@pytest.mark.parametrize(("n", "size"), [(0, S), (3, 64)])
-def test_no_position_or_another_state_size_writes_nothing(n: int, size: int) -> None:
+@pytest.mark.parametrize(("n", "size", "blocks"), [(0, S, 4), (3, 64, 4), (3, S, 16), (3, S, 2)])
+def test_no_position_or_another_state_size_or_shape_writes_nothing(n: int, size: int, blocks: int) -> None:
     x = rows(n, 1)
-    s, y, images = multi(x, snaps=True, size=size)
+    s, y, images = multi(x, snaps=True, size=size, blocks=blocks)
     assert same(s, x.s)
     assert same(y, unwritten(*y.shape))
     assert same(images, unwritten(*images.shape))
