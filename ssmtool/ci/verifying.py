@@ -56,13 +56,22 @@ def verify_step(context: Context) -> Done:
     found = outcome.findings()
     found.skips += skips
     kernels = by_kernel(outcome, [entry.name for text in texts for entry in text.module.entries])
-    found.skips += _bare(outcome, kernels)
+    found.skips += _bare(outcome, kernels, project.settings.header)
     context.numbers = {name: data["numbers"] for name, data in kernels.items()}
     data = {key: value for key, value in verify_json(outcome).items() if key != "tables"}
     return Done(found, summary(outcome), {"verify": data}, kernels)
 
 
-def _bare(outcome: Outcome, kernels: Mapping[str, Any]) -> list[Skip]:
+def vectors_for(kernels: Sequence[str], header: str) -> str:
+    """The command that makes vectors: of the product's kernels all of them, of others a script for the first."""
+    from ssmtool.verify.contract import ENTRIES
+
+    if not kernels or set(kernels) & set(ENTRIES):
+        return "ssmtool golden make"
+    return f"ssmtool golden new {kernels[0]} --from {header}"
+
+
+def _bare(outcome: Outcome, kernels: Mapping[str, Any], header: str) -> list[Skip]:
     """Kernels that nothing launches: a verification that is silent about them is no pass of theirs."""
     launched = {name for result in outcome for name in result.kernels}
     names = [name for name in kernels if name not in launched]
@@ -72,7 +81,7 @@ def _bare(outcome: Outcome, kernels: Mapping[str, Any]) -> list[Skip]:
         Skip(
             f"numbers of {listed(names)}",
             "no vector and no relation launches it",
-            "ssmtool golden new",
+            f"ssmtool golden new {names[0]} --from {header}",
         )
     ]
 
@@ -90,7 +99,9 @@ def verify(context: Context, wanted: Wanted) -> tuple[Outcome, list[Skip]]:
         raise SsmtoolError(
             "there is no folder of golden vectors",
             path=project.settings.golden,
-            hint="ssmtool golden make",
+            hint=vectors_for(
+                [entry.name for text in wanted.texts for entry in text.module.entries], project.settings.header
+            ),
         )
     vectors = read_vectors([folder], project.show)
     names = None

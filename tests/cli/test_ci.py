@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from ci import project as small
 
-from conftest import Ran, Run
+from conftest import ROOT, Ran, Run
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -115,6 +115,17 @@ def test_without_vectors_it_is_not_checked_and_the_others_still_ran(run: Run, pr
     assert first(ran).startswith("not checked: launch -> numbers (verify): step verify: golden: there is no folder")
     assert "mend it: ssmtool golden make" in first(ran)
     assert "audit-ptx: ok" in ran.err
+
+
+def test_other_people_s_kernels_are_told_to_start_a_vector_and_not_to_make_the_product_s(
+    run: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "theirs"
+    shutil.copytree(ROOT / "examples" / "vector_kernels", folder)
+    shutil.rmtree(folder / "golden")
+    ran = run(folder, "ci", "--device", "cpu")
+    assert ran.code == 2
+    assert first(ran).endswith("mend it: ssmtool golden new vec_axpy --from generated/vector_ptx.h")
 
 
 def test_a_missing_header_is_the_builds_finding(run: Run, project: Path) -> None:
