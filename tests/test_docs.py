@@ -9,12 +9,14 @@ import re
 import sys
 from pathlib import Path
 from types import ModuleType
+from xml.etree import ElementTree
 
 import pytest
 
 from conftest import ROOT
 from ssmtool.build.freshness import State
 from ssmtool.cli import COMMANDS
+from ssmtool.header import read_header
 from ssmtool.project import Settings, read_project
 
 BUILD = (ROOT / "docs/build.md").read_text()
@@ -95,3 +97,17 @@ def test_a_bit_that_differs_on_a_card_is_not_called_none(monkeypatch: pytest.Mon
     monkeypatch.setattr(evidence, "probes", lambda: [{**probe, "target": "sm_37", "model": "Tesla K80"}])
     assert len(evidence.heads()) == 1
     assert evidence.heads()[0].startswith("Tesla K80, driver")
+
+
+@pytest.mark.parametrize("name", ["ci", "ci-wrong"])
+def test_the_readme_s_pictures_are_of_today_s_product_and_load_nothing(name: str) -> None:
+    path = ROOT / "docs/images" / f"{name}.svg"
+    assert f"docs/images/{name}.svg" in (ROOT / "README.md").read_text()
+    root = ElementTree.parse(path).getroot()
+    assert set(re.findall(r"\w+://[^\s\"']+", path.read_text())) == {"http://www.w3.org/2000/svg"}
+    said = " ".join("".join(root.itertext()).replace("\xa0", " ").split())
+    assert all(step in said for step in ("build", "registry", "audit-ptx", "verify"))
+    header = ROOT / ("generated/fc_cuda_ptx.h" if name == "ci" else "examples/vector_kernels/generated/vector_ptx.h")
+    kernels = sum(len(module.entry_names) for module in read_header(header).modules)
+    assert f"{kernels} kernels" in said, "run tools/screenshot.py"
+    assert ("with no barrier between" in said) is (name == "ci-wrong")
