@@ -272,8 +272,8 @@ def makers() -> Makers:
         groups=2,
         exposes=(*heads, "qk-swapped", "taps-flipped", "state-read-transposed", "state-transposed"),
     )
-    yield step("groups-of-3", "3 V-heads of one K-head, in blocks of 512, 256 and 128 threads", key_heads=1, groups=3,
-               blocks=(512, 256, 128), compared=False,
+    yield step("groups-of-3", "3 V-heads of one K-head, in blocks of 512 and of 128 threads", key_heads=1, groups=3,
+               blocks=(512, 128), compared=False,
                exposes=("l2-instead-of-rms", "weight-plus-one", *_USUAL))  # fmt: skip
     yield step("k3", "three users, all at once and one by one", users=3, compared=False, separate=True, exposes=slots,
                **one)  # fmt: skip
@@ -285,8 +285,8 @@ def makers() -> Makers:
                users=2, launched=1, exposes=("all-slots",), **one)  # fmt: skip
     yield "decode-step/in-place", part(in_place)
     yield step("mistake-eps", "q and k of norms from 1e-2 to 1e-8 and 0 tell the forms of eps apart", tokens=6,
-               norm_eps=1e-5, edit=_small_norms, exposes=("l2-rsqrt-eps", "l2-eps-added", "l2-eps-squared", "l2-no-eps"),
-               **one)  # fmt: skip
+               norm_eps=1e-5, edit=_small_norms,
+               exposes=("l2-rsqrt-eps", "l2-eps-added", "l2-eps-squared", "l2-no-eps"), **one)  # fmt: skip
     yield step("mistake-norm-eps", "outputs of about 1e-4, another eps than that of q and k", norm_eps=1e-5,
                compared=False, edit=_small_outputs, exposes=("rms-eps-missing", "norm-eps-of-qk"), **one)  # fmt: skip
     yield step("mistake-gates", "softplus, sigmoid and silu from -120 to 120", tokens=8, compared=False, edit=_steep,

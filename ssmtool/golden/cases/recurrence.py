@@ -20,7 +20,9 @@ Makers = Iterator[tuple[str, Callable[[], GoldenCase]]]
 SEQ, UNROLL, WARP = "fc_ssm_recurrence_seq", "fc_ssm_recurrence_seq_unroll128", "fc_ssm_recurrence_seq_warp"
 ONE, SLOTS, TWO_PASS = "fc_ssm_recurrence", "fc_ssm_recurrence_slots", "fc_ssm_recurrence_slots_2pass"
 MULTI, SLOTS_WARP = "fc_ssm_recurrence_seq_warp_multi", "fc_ssm_recurrence_slots_warp"
-EVERY_SEQ = (SEQ, UNROLL, WARP, MULTI)
+# Kernel 17 in its shapes for eight and for four rows a warp: a run each.
+MULTI_OF_FOUR = f"{MULTI} (8 blocks)"
+EVERY_SEQ = (SEQ, UNROLL, WARP, MULTI, MULTI_OF_FOUR)
 # The size that the unrolled and the warp kernels are made for.
 SPECIAL = 128
 # Shapes of kernel 16: blocks in x, threads. Eight, four and two rows a warp; and two rows in blocks of four warps.
@@ -119,11 +121,12 @@ def _chunk(
     grid, block, shared = (size, heads), size, size
     if kernel == WARP:
         grid, block, shared = (size // 4, heads), 128, 2 * length
-    if kernel == MULTI:
-        grid, block, shared = (4, heads), 128, 0
+    if kernel.startswith(MULTI):
+        grid, block, shared = (8 if kernel == MULTI_OF_FOUR else 4, heads), 128, 0
     at = _arguments(min(start, max(start + length - 1, 0)), heads, size)[1:]
     image = ("snaps", (start if inside is None else inside) * heads * size * size) if snaps else None
-    b.launch(run, kernel, grid, block, shared, state, *at, size, heads, length, 1 / math.sqrt(size), image)
+    entry = kernel.partition(" ")[0]
+    b.launch(run, entry, grid, block, shared, state, *at, size, heads, length, 1 / math.sqrt(size), image)
 
 
 def resumed(short: str, kernels: Sequence[str], size: int) -> GoldenCase:
@@ -160,6 +163,23 @@ def guard(short: str, kernel: str, size: int) -> GoldenCase:
     b.poison("y", (n, heads, size), "t h j")
     b.poison("snaps", (n, heads, size, size), "t h j i")
     _chunk(b, kernel, kernel, 0, n, heads=heads, size=size, snaps=True)
+    return b.case()
+
+
+def guard_shape() -> GoldenCase:
+    """Kernel 17 in shapes that are none of its own: it must return at once."""
+    b = Builder("recurrence/guard-warp-multi-shape", "16 blocks and 2 blocks: nothing is written")
+    heads, size = 1, SPECIAL
+    arrays = inputs(b, 1, heads, size)
+    b.zero("s", (heads, size, size), "h j i")
+    for each, axes in (("q", "t h i"), ("k", "t h i"), ("v", "t h j"), ("g", "t h"), ("beta", "t h")):
+        b.given(each, arrays[each], axes)
+    b.poison("y", (1, heads, size), "t h j")
+    for blocks in (16, 2):
+        at = _arguments(0, heads, size)
+        b.launch(
+            f"{MULTI} ({blocks} blocks)", MULTI, (blocks, heads), 128, 0, *at, size, heads, 1, 1 / math.sqrt(size), None
+        )
     return b.case()
 
 
@@ -332,10 +352,11 @@ def makers() -> Makers:
               splits=[(1, 4), (2, 3), (1, 2, 1, 1), (4, 1)], snaps=True,
               exposes=("snapshot-before", "snapshots-reversed"))  # fmt: skip
     yield "recurrence/resume-seq", part(resumed, "seq", (SEQ,), 16)
-    yield "recurrence/resume-warp", part(resumed, "warp", (WARP, MULTI), SPECIAL)
+    yield "recurrence/resume-warp", part(resumed, "warp", (WARP, MULTI, MULTI_OF_FOUR), SPECIAL)
     specials = {"unroll128": UNROLL, "warp": WARP, "warp-multi": MULTI}
     for short, size in (("unroll128", 64), ("warp", 64), ("unroll128", 256), ("warp", 32), ("warp-multi", 64)):
         yield f"recurrence/guard-{short}-s{size}", part(guard, short, specials[short], size)
+    yield "recurrence/guard-warp-multi-shape", part(guard_shape)
 
     small = {"heads": 2, "size": 8, "steps": True, "slots": True}
     yield seq("mistake-grouped-heads", "4 V-heads of 2 K-heads: grouped pairs agree in the first and last head only",
@@ -379,7 +400,7 @@ def makers() -> Makers:
     )
     yield seq("strong-decay", "g = -26 for 8 tokens: products of decays underflow, their quotients are NaN", n=8,
               edit=_set({"g": -26.0}), exposes=("decay-quotients",), **small)  # fmt: skip
-    yield seq("strong-decay-s128", "g = -26 for 8 tokens, S = 128", heads=1, size=128, n=8, kernels=EVERY_SEQ,
+    yield seq("strong-decay-s128", "g = -26 for 16 tokens, S = 128", heads=1, size=128, n=16, kernels=EVERY_SEQ,
               slots=True, edit=_set({"g": -26.0}), exposes=("decay-quotients",))  # fmt: skip
     yield seq("decay-to-zero", "g = -200: nothing of the state is left", n=3, edit=_set({"g": -200.0}), **small)
     yield seq("decay-none", "g = 0: nothing is forgotten", n=3, edit=_set({"g": 0.0}), **small)

@@ -23,6 +23,8 @@ def one(delta: Delta, torch: Any, launch: Bound) -> None:
 def seq(delta: Delta, torch: Any, launch: Bound) -> None:
     """Kernels 8, 9, 10 and 17; a launch for each position where there are snapshots."""
     n, size = launch.int("n"), launch.int("state_size")
+    if launch.where == "fc_ssm_recurrence_seq_warp_multi" and (launch.grid[0] not in (4, 8) or launch.block[0] != 128):
+        return
     if n > 0 and (launch.where == "fc_ssm_recurrence_seq" or size == 128):
         _positions(delta, torch, launch, heads=launch.int("n_v_heads"), n=n, has_snaps=not launch.is_null("snaps"))
 

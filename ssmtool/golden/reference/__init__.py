@@ -52,7 +52,7 @@ KERNELS: dict[str, tuple[Kernel, tuple[str, ...]]] = {
     "fc_ssm_decay_gate_nx": (gates.decay_gate_nx, (*_GATE, "n_heads", "total")),
     "fc_ssm_qknorm_gqa_nx": (norms.qknorm_gqa_nx, ("conv_out", "qg", "kg", "vg", *_QKNORM, "val_dim", "eps")),
     "fc_ssm_recurrence_slots_warp": (fast.recurrence_slots_warp, _SLOTS),
-    "fc_ssm_recurrence_seq_warp_multi": (recurrence.recurrence_seq_special, _SEQ),
+    "fc_ssm_recurrence_seq_warp_multi": (fast.recurrence_seq_warp_multi, _SEQ),
     "fc_ssm_decode_step": (fast.decode_step, _DECODE),
 }
 # Modules that every vector's hash is of. Any other counts where a kernel of it runs: it may change without all files.

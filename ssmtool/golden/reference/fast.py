@@ -1,4 +1,4 @@
-"""Kernels 16 and 18: one position of users' slots by warps, and the whole decode step. Kernel 17 is 8's formula."""
+"""Kernels 16 to 18: 12 and 8 by warps of several rows, for the shapes of theirs, and the whole decode step."""
 
 from __future__ import annotations
 
@@ -10,15 +10,24 @@ from ssmtool.golden.reference.rules import Rules
 _SPECIAL = 128
 _TAPS = 4
 _WARP = 32
-# Rows of the state that a warp of kernel 16 may take; the launch's shape says which.
-_ROWS = (2, 4, 8)
+# Rows of the state that a warp of kernels 16 and 17 may take; the launch's shape says which.
+_SLOT_ROWS = (2, 4, 8)
+_SEQ_ROWS = (4, 8)
+_SEQ_THREADS = 128
 
 
 def recurrence_slots_warp(launch: Bound, rules: Rules) -> None:
     """Kernel 12 for S = 128. The grid is (128 / (rows * warps of a block), n_v_heads, K), any other does nothing."""
     warps = launch.grid[0] * (launch.block[0] // _WARP)
-    if rules.guarded(launch.int("state_size"), _SPECIAL) and warps in [_SPECIAL // rows for rows in _ROWS]:
+    if rules.guarded(launch.int("state_size"), _SPECIAL) and warps in [_SPECIAL // rows for rows in _SLOT_ROWS]:
         recurrence.recurrence_slots(launch, rules)
+
+
+def recurrence_seq_warp_multi(launch: Bound, rules: Rules) -> None:
+    """Kernel 8 for S = 128. The grid is (128 / (rows * 4 warps), n_v_heads), the block 128; any other does nothing."""
+    warps = launch.grid[0] * (_SEQ_THREADS // _WARP)
+    if launch.block[0] == _SEQ_THREADS and warps in [_SPECIAL // rows for rows in _SEQ_ROWS]:
+        recurrence.recurrence_seq_special(launch, rules)
 
 
 def decode_step(launch: Bound, rules: Rules) -> None:
