@@ -162,30 +162,21 @@ _BASE: tuple[Mutant, ...] = (
 _OWN = "const long long own = head * 128 + first + (lane >> row_shift<ROWS>());"
 _FIRST = "(int)(blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5)) * ROWS;"
 _KEEP_GIVE = "            const float keep = upper ? p[i + half] : p[i];\n            const float give = upper ? p[i] : p[i + half];\n"
-_OWN_TREE = (
-    "    int mask = 16;\n#pragma unroll\n    for (int half = ROWS / 2; half > 0; half >>= 1) {\n#pragma unroll\n"
-    "        for (int i = 0; i < half; ++i)\n            p[i] = __fadd_rn(p[i], lane_xor(p[i + half], mask));\n"
-    "        mask >>= 1;\n    }\n    return tree_lanes(p[0], mask);"
-)
-_OTHER_TREE = (
-    "    int mask = 4;\n#pragma unroll\n    for (int half = 1; half < ROWS; half <<= 1) {\n#pragma unroll\n"
-    "        for (int i = 0; i < ROWS; i += 2 * half)\n            p[i] = __fadd_rn(p[i], lane_xor(p[i + half], mask));\n"
-    "        mask <<= 1;\n    }\n    return tree_lanes(p[0], 2);"
-)
 _ROW_STORE = "        quad_update(r[i], k, lane_read(delta, i << row_shift<ROWS>()));\n        quad_store(cell + i * 128, r[i]);\n"
 _MULTI_UPDATE = "                quad_update(r[i], k_now, i == 0 ? delta : lane_xor(delta, i << shift));\n"
-_MULTI_READ = (
-    "#pragma unroll\n            for (int i = 0; i < 8; ++i)\n                p[i] = quad_dot(r[i], q_now);\n"
-    "            const float out = __fmul_rn(scale, tree_own_rows<8>(p));\n            if (row_writer<8>(lane))\n"
-    "                *y = out;\n            y += width;\n"
+_MULTI_READ = "                o[i] = quad_dot(r[i], q_now);\n"
+_MULTI_UPDATES = (
+    "#pragma unroll\n            for (int i = 0; i < ROWS; ++i) {\n" + _MULTI_UPDATE + _MULTI_READ + "            }\n"
+    "            own_rows_halve<ROWS>(o);\n"
 )
 _MULTI_SNAP = (
-    "            if (snaps) {\n                const unsigned int byte = opaque(own * 512u);\n#pragma unroll\n"
-    "                for (unsigned int i = 0; i < 8; ++i)\n"
-    "                    quad_store((float *)((char *)snaps + (byte ^ (i * 512u))), r[i]);\n"
+    "            if (SNAPS) {\n                own_rows_store<ROWS>(snaps, r, own, lane);\n"
     "                snaps += width * 128;\n            }\n"
 )
-_MULTI_UPDATES = "#pragma unroll\n            for (int i = 0; i < 8; ++i)\n" + _MULTI_UPDATE
+_MULTI_NEXT = (
+    "            k_now = get[0];\n            q_now = get[32];\n            get += 64;\n"
+    "            rows_predict<ROWS>(r, p, k_now, lane_read(decays, t));\n"
+)
 _CHANNEL = "((i >> 7) * (long long)n_k_heads + kh) * 128 + (i & 127);\n        const long long at = blockIdx.y"
 _STEP_HEAD = "const long long vh = (long long)group * n_k_heads + kh;"
 _HISTORY = "    acc = __fmaf_rn(a, taps[0], acc);\n    acc = __fmaf_rn(b, taps[1], acc);\n    acc = __fmaf_rn(c, taps[2], acc);\n"
@@ -221,32 +212,45 @@ _FAST: tuple[Mutant, ...] = (
     _fast("slots-shape-guard", "else if (warps == 64u)", "else", "any other shape taken for two rows a warp"),
     _fast("slots-offset-32", "float *cell = s + (head * 128 + first) * 128 + lane;",
           "float *cell = s + (int)((head * 128 + first) * 128 + lane);", "32-bit offsets in kernel 16", needs_card=True),
-    _fast("multi-tree-order", _OWN_TREE, _OTHER_TREE, "merged butterflies from the smallest stride up: other pairs"),
-    _fast("multi-row-order", "r[i] = quad_load(cell + (i ^ own) * 128u);", "r[i] = quad_load(cell + i * 128u);",
+    _fast("multi-tree-order", "        for (int i = 0; i < half; ++i) {\n            o[i] = __fadd_rn(o[i], lane_xor(o[i + half], mask));\n"
+          "            p[i] = __fadd_rn(p[i], lane_xor(p[i + half], mask));\n        }\n        mask >>= 1;\n    }\n",
+          "        for (int i = 0; i < half; ++i) {\n            o[i] = __fadd_rn(o[i], lane_xor(o[i + half], mask));\n"
+          "            p[i] = __fadd_rn(p[i], lane_xor(p[i + half], mask));\n        }\n        mask >>= 1;\n    }\n    if (ROWS == 8) {\n"
+          "        o[0] = __fadd_rn(o[0], lane_xor(o[0], 1));\n        p[0] = __fadd_rn(p[0], lane_xor(p[0], 1));\n"
+          "        o[0] = __fadd_rn(o[0], lane_xor(o[0], 2));\n        p[0] = __fadd_rn(p[0], lane_xor(p[0], 2));\n        mask = 0;\n    }\n",
+          "the last two butterflies of eight rows exchanged: a sum that is right, of other bits"),
+    _fast("multi-tree-pairs", "p[i] = __fadd_rn(p[i], lane_xor(p[i + ROWS / 2], 16));", "p[i] = __fadd_rn(p[i], lane_xor(p[i + ROWS / 2], 8));",
+          "the first level pairs lanes eight apart"),
+    _fast("multi-row-order", "r[i] = quad_load(s + first * 128 + lane + (i ^ own) * 128u);", "r[i] = quad_load(s + first * 128 + lane + i * 128u);",
           "every lane holds row i in register i, without the selects that this needs"),
     _fast("multi-delta-lane", "lane_xor(delta, i << shift)", "lane_xor(delta, i)", "delta of another lane"),
-    _fast("multi-fetch-past-the-end", "const long long step = t + 1 < n ? width : 0;", "const long long step = width;",
-          "k, q and v fetched one position too far"),
-    _fast("multi-staged-late", "const float decay = lane_read(decays, t);", "const float decay = lane_read(decays, t - 1);",
+    _fast("multi-four-rows", "blockIdx.y * 128ll + (blockIdx.x * 4u + warp) * ROWS;", "blockIdx.y * 128ll + (blockIdx.x * 4u + warp) * 8;",
+          "warps of four rows eight apart"),
+    _fast("multi-shape-guard", "} else if (gridDim.x == 8u) {", "} else {", "any other shape taken for four rows a warp"),
+    _fast("multi-fetch-past-the-end", "if (next + (int)(thread >> 5) < n) {", "if (next < n) {", "k and q fetched past the last position"),
+    _fast("multi-value-past-the-end", "if (next + (int)(thread & 3) < n) {", "if (next + (int)(thread & 3) <= n) {", "v fetched one position too far"),
+    _fast("multi-value-stale", "        values = v_next;\n        if ((t", "        if ((t", "v is that of the first four positions"),
+    _fast("multi-staged-late", "rows_predict<ROWS>(r, p, k_now, lane_read(decays, t));", "rows_predict<ROWS>(r, p, k_now, lane_read(decays, t - 1));",
           "the decay of the position before"),
-    _fast("multi-staged-shift", "const int ahead = start + STAGED + staged;", "const int ahead = start + STAGED + staged + 1;",
-          "after 16 positions decays and betas are one ahead"),
-    _fast("multi-beta-stale", "            beta_next = beta[(long long)ahead * n_v_heads];\n            prefetch",
-          "            prefetch", "betas are not staged anew after 16 positions"),
-    _fast("multi-end", "start + STAGED < n ? start + STAGED : n;", "start + STAGED;", "the last stage has all its 16 positions"),
-    _fast("multi-last-stage", "for (int start = 0; start < n; start += STAGED)", "for (int start = 0; start + 1 < n; start += STAGED)",
-          "a last stage of one position is left out"),
-    _fast("multi-snapshot-before", _MULTI_UPDATES + _MULTI_READ + _MULTI_SNAP, _MULTI_SNAP + _MULTI_UPDATES + _MULTI_READ,
-          "snaps[t] is the state before position t"),
-    _fast("multi-snapshot-late", _MULTI_SNAP, _MULTI_SNAP.replace("snaps += width * 128;", "").replace(
-          "if (snaps) {\n", "if (snaps) {\n                snaps += t ? 0 : width * 128;\n"), "every snapshot at one place, one too far"),
+    _fast("multi-staged-shift", "if (staged + STAGED < n) {\n        g_next = g[(staged + STAGED)", "if (staged + STAGED < n) {\n        g_next = g[(staged + STAGED - 1)",
+          "after 16 positions the decays are one behind"),
+    _fast("multi-staged-third", "const int ahead = t + STAGED + (int)(thread & (STAGED - 1));", "const int ahead = t + STAGED + 1 + (int)(thread & (STAGED - 1));",
+          "after 32 positions decays and betas are one ahead"),
+    _fast("multi-beta-stale", "            betas = beta_next;\n", "", "betas are not staged anew after 16 positions"),
+    _fast("multi-past-decay", "            g_next = 0.0f; /* its exp is 1 */\n", "", "the position after the last decays the state: n is a multiple of 16"),
+    _fast("multi-end", "(int)opaque(next <= n ? next : n + 1);", "(int)opaque(next);", "the last group has all its four positions"),
+    _fast("multi-last-update", "        if (t > n)\n            break;", "        if (t >= n)\n            break;", "the last position is lost where n is a multiple of four"),
+    _fast("multi-barrier-first", "    __syncthreads();\n\n    quad k_now", "    quad k_now", "no barrier before the first group is read"),
+    _fast("multi-barrier", "        __syncthreads();\n    }\n    own_rows_store", "    }\n    own_rows_store", "no barrier between the groups"),
+    _fast("multi-ring-half", "ring + ((t & GROUP) + (thread >> 5)) * 64", "ring + (thread >> 5) * 64", "the next group put where this one is read"),
+    _fast("multi-ring-wrap", "ring + (t & (2 * GROUP - 1)) * 64", "ring + (t & (GROUP - 1)) * 64", "every group read from the first half"),
+    _fast("multi-snapshot-before", _MULTI_UPDATES + _MULTI_SNAP, _MULTI_SNAP + _MULTI_UPDATES, "snaps[t] is the state before the update of t"),
+    _fast("multi-snapshot-decayed", _MULTI_SNAP + _MULTI_NEXT, _MULTI_NEXT + _MULTI_SNAP, "snaps[t] has the decay of position t + 1"),
     _fast("multi-snapshot-stride", "snaps += width * 128;", "snaps += 128ll * 128;", "snapshots of one head's length"),
-    _fast("multi-guard", "if (state_size != 128 || n <= 0)", "if (n <= 0)", "no guard on the state size"),
-    _fast("multi-no-length-guard", "if (state_size != 128 || n <= 0)", "if (state_size != 128)",
+    _fast("multi-guard", "if (state_size != 128 || n <= 0 || ", "if (n <= 0 || ", "no guard on the state size"),
+    _fast("multi-no-length-guard", "if (state_size != 128 || n <= 0 || ", "if (state_size != 128 || ",
           "n = 0 goes on: k, q and v are read where there may be none"),
-    _fast("multi-y-from-old-state", _MULTI_UPDATES + _MULTI_READ, _MULTI_READ + _MULTI_UPDATES, "y from the state before its update"),
-    _fast("multi-prefetch-far", "prefetch(sector + t * width);", "prefetch(sector + (t + 16ll) * width);",
-          "sectors 16 positions too far are brought in", "a hint reads nothing, wherever it points: no output depends on it"),
+    _fast("multi-y-from-old-state", _MULTI_UPDATE + _MULTI_READ, _MULTI_READ + _MULTI_UPDATE, "y from the state before its update"),
     _fast("step-grouped-heads", _STEP_HEAD, "const long long vh = kh * kv_groups + group;", "heads grouped, not interleaved"),
     _fast("step-values-grouped", _CHANNEL, "((i >> 7) < 2 ? (i >> 7) * (long long)n_k_heads + kh : 2ll * n_k_heads + kh * kv_groups + "
           "(i >> 7) - 2) * 128 + (i & 127);\n        const long long at = blockIdx.y", "v taken as grouped, all else interleaved"),
