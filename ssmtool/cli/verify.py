@@ -57,6 +57,11 @@ Relations = Literal["auto", "only", "none"]
     metavar="DIR",
     help="Write each failure as a vector, with what was got and the PTX.",
 )
+@click.option(
+    "--scheduler",
+    metavar="WHERE",
+    help="Run on the workers of dask.distributed: tcp://HOST:PORT, tls://..., a scheduler file, or local[:N].",
+)
 @report_format_option
 @click.pass_obj
 @exits_with_code
@@ -74,6 +79,7 @@ def command(
     rounds: int | None,
     check: Literal["auto", "all", "bounds"],
     save_failure: Path | None,
+    scheduler: str | None,
     output_format: str,
 ) -> int:
     """Verify the PTX in the header against golden vectors and relations.
@@ -91,11 +97,12 @@ def command(
       ssmtool verify my.npz --ptx my_kernels.ptx  any vector on any PTX
       ssmtool verify --only R2 --rounds 20 --seed 7
       ssmtool verify --last-failed --save-failure failures
+      ssmtool verify --relations only --rounds 1000 --scheduler tcp://host:8786
     """
     from ssmtool.golden import require_numpy
 
     require_numpy()
-    from ssmtool.verify import Options
+    from ssmtool.verify import InterruptedRunError, Options
 
     options = Options(
         check="bounds" if check == "bounds" or (quick and check == "auto") else "all",
@@ -108,18 +115,26 @@ def command(
 
         options = replace(options, all_work=1 << 62)
     plan = _plan(app, files, ptx, only, last_failed, quick, relations, options)
-    with _devices(device, require) as (devices, why):
-        outcome = _run(app, plan, devices, share=_shares(device), output_format=output_format)
+    progress = {"quiet": app.quiet or output_format != "console"}
+    notes: list[str] = []
+    try:
+        if scheduler is None:
+            outcome = _here(plan, device, require, notes, **progress)
+        else:
+            outcome = _on_cluster(plan, scheduler, device, require, notes, **progress)
+    except InterruptedRunError as interrupt:
+        outcome = interrupt.outcome
+    outcome.results += plan.vectors.damaged
     outcome.extra += plan.findings
     for result in outcome:
         if result.path is not None:
             result.path = plan.show(Path(result.path))
-    outcome.again = _again(files, ptx, device)
+    outcome.again = _again(files, ptx, device, scheduler)
     saved = _save(save_failure, outcome, plan.texts)
-    whole = not (files or only or last_failed or quick or relations != "auto")
+    whole = not (files or only or last_failed or quick or relations != "auto" or outcome.partial)
     _remember(app, plan.root, outcome, output_format, whole=whole)
-    _report(app, outcome, output_format, files, notes=[*why, *plan.notes], saved=saved)
-    return int(outcome.verdict)
+    _report(app, outcome, output_format, files, notes=[*notes, *plan.notes], saved=saved)
+    return 130 if outcome.partial else int(outcome.verdict)
 
 
 @dataclass
@@ -254,30 +269,51 @@ def _shares(words: str | None) -> bool:
     return words is None or ("," not in words and words != "all")
 
 
-def _run(app: AppContext, plan: _Plan, devices: Devices, *, share: bool, output_format: str) -> Outcome:
+def _here(plan: _Plan, device: str | None, require: str | None, notes: list[str], *, quiet: bool) -> Outcome:
+    """On the devices of this machine; `notes` receives why they are not GPUs."""
     from ssmtool.report.verify import progress
     from ssmtool.verify import run
 
-    with progress(quiet=app.quiet or output_format != "console") as listener:
-        outcome = run(
+    with _devices(device, require) as (devices, why), progress(quiet=quiet) as listener:
+        notes += why
+        return run(
             plan.texts,
             plan.vectors.cases,
             list(devices),
             relations=plan.relations,
             options=plan.options,
             listener=listener,
-            share=share,
+            share=_shares(device),
             warm=True,
         )
-    outcome.results += plan.vectors.damaged
-    return outcome
 
 
-def _again(files: Sequence[str], ptx: str | None, device: str | None) -> str:
-    """The command, for findings to add to."""
+def _on_cluster(
+    plan: _Plan, scheduler: str, device: str | None, require: str | None, notes: list[str], *, quiet: bool
+) -> Outcome:
+    """On the workers of a cluster; `notes` receives what there is to say about them."""
+    from ssmtool.cluster import open_cluster
+    from ssmtool.report.verify import progress
+
+    with open_cluster(scheduler, notes=notes) as cluster:
+        wanted = cluster.choose(device, require)
+        with progress(quiet=quiet) as listener:
+            return cluster.verify(
+                plan.texts,
+                plan.vectors.cases,
+                wanted,
+                relations=plan.relations,
+                options=plan.options,
+                listener=listener,
+            )
+
+
+def _again(files: Sequence[str], ptx: str | None, device: str | None, scheduler: str | None) -> str:
+    """The command, for findings to add to. The executor has the same bits here, so its findings need no cluster."""
     words = ["ssmtool verify", *files]
     words += ["--ptx", ptx] if ptx else []
     words += ["--device", device] if device else []
+    words += ["--scheduler", scheduler] if scheduler and device not in (None, "cpu") else []
     return " ".join(words)
 
 
@@ -316,7 +352,12 @@ def _report(
 
     findings = outcome.findings()
     if output_format != "console":
-        extra = {**verify_json(outcome), "notes": list(notes), "saved": [str(path) for path in saved]}
+        extra = {
+            **verify_json(outcome),
+            "partial": outcome.partial,
+            "notes": list(notes),
+            "saved": [str(path) for path in saved],
+        }
         print_report(findings, output_format, command=" ".join(["verify", *files]), extra=extra)
         return
     if not app.quiet:
@@ -326,4 +367,5 @@ def _report(
         print_details(outcome)
         for path in saved:
             click.echo(f"wrote {path}", err=True)
-    print_outcome(findings, summary=summary(outcome), quiet=app.quiet)
+    partial = "interrupted, this report is partial; " if outcome.partial else ""
+    print_outcome(findings, summary=f"{partial}{summary(outcome)}", quiet=app.quiet)

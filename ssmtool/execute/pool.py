@@ -13,13 +13,20 @@ from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
 MOST_THREADS = 256
+_limit = MOST_THREADS
 
 
 def default_threads() -> int:
     """Threads that a launch takes when none are asked for: the CPUs this process may use."""
     if hasattr(os, "sched_getaffinity"):
-        return min(len(os.sched_getaffinity(0)), MOST_THREADS)
-    return min(os.cpu_count() or 1, MOST_THREADS)
+        return min(len(os.sched_getaffinity(0)), _limit)
+    return min(os.cpu_count() or 1, _limit)
+
+
+def limit_threads(most: int) -> None:
+    """From now on launches of this process take at most so many by default: several processes share the CPUs."""
+    global _limit
+    _limit = max(1, min(most, MOST_THREADS))
 
 
 class _Batch:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ssmtool.verify.engine import Options, run
     from ssmtool.verify.loaded import Loaded, Text
     from ssmtool.verify.relations import Relation, all_relations
-    from ssmtool.verify.result import Outcome, Result, RunResult, Status
+    from ssmtool.verify.result import InterruptedRunError, Outcome, Result, RunResult, Status
 
 _HOMES = {
     "Options": "engine",
@@ -27,13 +27,26 @@ _HOMES = {
     "Text": "loaded",
     "Relation": "relations",
     "all_relations": "relations",
+    "InterruptedRunError": "result",
     "Outcome": "result",
     "Result": "result",
     "RunResult": "result",
     "Status": "result",
 }
 
-__all__ = ["Loaded", "Options", "Outcome", "Relation", "Result", "RunResult", "Status", "Text", "all_relations", "run"]
+__all__ = [
+    "InterruptedRunError",
+    "Loaded",
+    "Options",
+    "Outcome",
+    "Relation",
+    "Result",
+    "RunResult",
+    "Status",
+    "Text",
+    "all_relations",
+    "run",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -27,7 +27,7 @@ from ssmtool.verify.plan import ALL_WORK, CPU_BYTES, capped_check, case_work, ru
 from ssmtool.verify.relating import run_relation
 from ssmtool.verify.relations import Relation, all_relations
 from ssmtool.verify.relations.draw import SMALL_SIZES
-from ssmtool.verify.result import Outcome, Result, Status
+from ssmtool.verify.result import InterruptedRunError, Outcome, Result, Status
 from ssmtool.verify.team import LostError, Team
 from ssmtool.verify.warm import Wanted, compile_ahead
 
@@ -73,33 +73,60 @@ def run(
     kernels the PTX does not have are told as skips. `warm` compiles on two processors first.
 
     A case that cannot run is a result of its own. Raises PtxSyntaxError for text that is no PTX; DeviceError when no
-    device is given.
+    device is given; InterruptedRunError, a KeyboardInterrupt, with what there is.
     """
     chosen = options or Options()
     devices = [device] if isinstance(device, Device) else list(device)
     if not devices:
         raise SsmtoolError("no device to verify on")
-    work = sorted(cases, key=case_work)
-    texts = [named(text, work) for text in _texts(ptx_text)]
-    outcome = Outcome(tuple(str(each) for each in devices))
+    work = prepare(ptx_text, cases, chosen, relations=relations)
+    outcome = Outcome(tuple(str(each) for each in devices), skips=list(work.skips))
     started = time.perf_counter()
-    related = applicable(texts, chosen) if relations else []
-    outcome.skips += _not_applicable(texts, chosen) if relations else []
-    tell = listener or _silent
-    if warm and any(not each.real for each in devices):
-        kernels = wanted_kernels(work, related, chosen)
-        compile_ahead(texts, kernels, lambda done, total: tell("compile", done, total, None))
-        outcome.compile_seconds = time.perf_counter() - started
-    loaded = _load(devices, texts, chosen, outcome)
-    teams = _teams(loaded, chosen, share=share)
+    tell = listener or silent
+    loaded: list[Loaded] = []
     try:
+        if warm and any(not each.real for each in devices):
+            compile_ahead(work.texts, work.kernels(chosen), lambda done, total: tell("compile", done, total, None))
+            outcome.compile_seconds = time.perf_counter() - started
+        loaded = _load(devices, work.texts, chosen, outcome)
+        teams = _teams(loaded, chosen, share=share)
         if teams:
-            _work(teams, work, related, chosen, outcome, tell)
+            _work(teams, work.cases, work.relations, chosen, outcome, tell)
+    except KeyboardInterrupt:
+        outcome.unreached = outcome.unreached or (work.total, work.total)
+        raise InterruptedRunError(outcome) from None
     finally:
         for each in loaded:
             each.close()
-    outcome.seconds = time.perf_counter() - started
+        outcome.seconds = time.perf_counter() - started
     return outcome
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a verification consists of: cases by their work, rounds of relations, and what does not apply."""
+
+    texts: list[Text]
+    cases: list[GoldenCase]
+    relations: list[tuple[Relation, int]]
+    skips: list[Skip]
+
+    @property
+    def total(self) -> int:
+        """Cases and rounds."""
+        return len(self.cases) + len(self.relations)
+
+    def kernels(self, options: Options) -> list[Wanted]:
+        """What is to be compiled for the CPU."""
+        return wanted_kernels(self.cases, self.relations, options)
+
+
+def prepare(ptx_text: Ptx, cases: Iterable[GoldenCase], options: Options, *, relations: bool) -> Work:
+    """What is to be done, before it is known on what. Raises PtxSyntaxError."""
+    work = sorted(cases, key=case_work)
+    texts = [named(text, work) for text in _texts(ptx_text)]
+    related = applicable(texts, options) if relations else []
+    return Work(texts, work, related, _not_applicable(texts, options) if relations else [])
 
 
 def wanted_kernels(
@@ -141,7 +168,7 @@ def _texts(given: Ptx) -> list[Text]:
     return list(given)
 
 
-def _silent(_phase: str, _done: int, _total: int, _result: Result | None) -> None:
+def silent(_phase: str, _done: int, _total: int, _result: Result | None) -> None:
     """Nobody listens."""
 
 
@@ -229,6 +256,7 @@ def _work(
                         tell("verify", done, total, result)
                         stopped |= options.stop_at_first and result.status is Status.WRONG
         except BaseException:
+            outcome.unreached = (total - done, total)
             for future in running:
                 future.cancel()
             raise

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
 
     from ssmtool.golden import ArrayResult, GoldenCase
 
+
+class InterruptedRunError(KeyboardInterrupt):
+    """Ctrl-C, with what was found until then. Who does not know of it sees a KeyboardInterrupt as ever."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__()
+        self.outcome = outcome
+
+
 EFFECT = "a model that runs on these kernels computes other numbers, without an error"
 
 
@@ -50,7 +59,8 @@ class Result:
     """One case, or one round of a relation, on one device.
 
     `check` is what stood guard: `all`, `bounds`, or `canaries` on a card. `reason` and `fix` say why it is not OK,
-    where no run does. `arrays` are what a failed one left, by `run.buffer`, for `--save-failure`.
+    where no run does. `arrays` are what a failed one left, by `run.buffer`, for `--save-failure`. `place` is the worker
+    of a cluster that ran it, "" for this machine.
     """
 
     kind: str
@@ -67,6 +77,7 @@ class Result:
     path: str | None = None
     case: GoldenCase | None = None
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    place: str = ""
 
     @property
     def problem(self) -> str:
@@ -101,7 +112,8 @@ def describe(run: RunResult, array: ArrayResult, *, alone: bool) -> str:
 class Outcome:
     """Everything a verification found. `devices` say what it ran on; `extra` are findings about the PTX itself.
 
-    `again` is the command that repeats it, to which `--only` can be added.
+    `again` is the command that repeats it, to which `--only` can be added. `unreached` of a run that was interrupted is
+    how many of how many cases and rounds it did not come to; what it has is then partial.
     """
 
     devices: tuple[str, ...]
@@ -111,6 +123,12 @@ class Outcome:
     seconds: float = 0.0
     compile_seconds: float = 0.0
     again: str = "ssmtool verify"
+    unreached: tuple[int, int] | None = None
+
+    @property
+    def partial(self) -> bool:
+        """Whether it was interrupted."""
+        return self.unreached is not None
 
     def __iter__(self) -> Iterator[Result]:
         return iter(self.results)
@@ -150,13 +168,17 @@ class Outcome:
                 found.findings.append(
                     Finding("verify/unit-differs", Severity.NOTE, message, fix="ssmtool probe --device cuda")
                 )
+        if self.unreached is not None:
+            what = f"{self.unreached[0]} of {self.unreached[1]} cases and rounds"
+            found.required_skips.append(Skip(what, "the run was interrupted before it ended", self.again))
         if not any(each.status in (Status.OK, Status.WRONG) for each in self.results) and not found.required_skips:
             found.required_skips.append(Skip("the PTX", "no case and no relation ran", "ssmtool verify --only '*'"))
         return found
 
 
 def _title(result: Result) -> str:
-    return f"{result.kind} {result.name} on {result.device}"
+    place = f" ({result.place})" if result.place else ""
+    return f"{result.kind} {result.name} on {result.device}{place}"
 
 
 def _finding(result: Result, again: str) -> Finding:
@@ -168,7 +190,7 @@ def _finding(result: Result, again: str) -> Finding:
         rule = "unwritten"
     elif result.kind == "devices":
         rule = "devices-differ"
-    message = f"{result.kind} {result.name} on {result.device}: {result.problem}"
+    message = f"{_title(result)}: {result.problem}"
     looks = list(dict.fromkeys(words for each in result.runs for words in each.looks_like))
     if looks:
         message += f". {'. '.join(looks)}"
@@ -199,6 +221,7 @@ def result_json(result: Result) -> Mapping[str, Any]:
         "seconds": round(result.seconds, 6),
         "reason": result.problem or None,
         "runs": [_run_json(run) for run in result.runs],
+        **({"place": result.place} if result.place else {}),
     }
 
 

@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ssmtool.errors import SsmtoolError
@@ -31,7 +31,7 @@ _WORTH = 4
 
 def compile_ahead(texts: Sequence[Text], wanted: Sequence[Wanted], progress: Callable[[int, int], None]) -> None:
     """Have every kernel in the cache on the disk. Kernels that cannot be compiled are left for their cases to tell."""
-    modules = _modules(texts)
+    modules = modules_of(texts)
     helper: subprocess.Popen[str] | None = None
     half = len(wanted)
     try:
@@ -40,7 +40,7 @@ def compile_ahead(texts: Sequence[Text], wanted: Sequence[Wanted], progress: Cal
                 break
             progress(number, len(wanted))
             started = time.perf_counter()
-            _compile(modules, each)
+            compile_kernel(modules, each)
             if number == 0 and len(wanted) >= _WORTH and time.perf_counter() - started > _COLD_SECONDS:
                 half = 1 + -(-(len(wanted) - 1) // 2)
                 helper = _start(texts, wanted[half:]) if _processors() > 1 else None
@@ -58,7 +58,8 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _modules(texts: Sequence[Text]) -> dict[str, object]:
+def modules_of(texts: Sequence[Text]) -> dict[str, object]:
+    """The executor's module of each entry."""
     from ssmtool.execute import Module
 
     found: dict[str, object] = {}
@@ -69,7 +70,8 @@ def _modules(texts: Sequence[Text]) -> dict[str, object]:
     return found
 
 
-def _compile(modules: dict[str, object], wanted: Wanted) -> None:
+def compile_kernel(modules: Mapping[str, object], wanted: Wanted) -> None:
+    """Have one kernel in the cache. One that cannot be compiled is left for its cases to tell."""
     entry, block, check = wanted
     module = modules.get(entry)
     if module is not None:
@@ -102,9 +104,9 @@ def main() -> None:
     from ssmtool.verify.loaded import Text
 
     job = json.load(sys.stdin)
-    modules = _modules([Text(ptx.parse(text)) for text in job["texts"]])
+    modules = modules_of([Text(ptx.parse(text)) for text in job["texts"]])
     for entry, block, check in job["wanted"]:
-        _compile(modules, (entry, tuple(block), check))
+        compile_kernel(modules, (entry, tuple(block), check))
 
 
 if __name__ == "__main__":
