@@ -266,6 +266,12 @@ def _report(
     return 130 if interrupted else int(outcome.verdict)
 
 
+def _missed(plan: Plan, found: Fuzzed) -> list[str]:
+    """Targets that nothing is known of."""
+    known = {name for name, _, _ in found.problems} | {each.failure.target for each in found.found}
+    return [name for name in plan.targets if not found.rounds.get(name) and name not in known]
+
+
 def _outcome(chosen: _Chosen, plan: Plan, found: Fuzzed, saved: Sequence[Saved], again: str) -> Outcome:
     from ssmtool.findings import Outcome, Skip
     from ssmtool.fuzz.saving import finding
@@ -278,8 +284,10 @@ def _outcome(chosen: _Chosen, plan: Plan, found: Fuzzed, saved: Sequence[Saved],
         outcome.required_skips.append(Skip(target, why, fix))
     if found.ended == "interrupted":
         outcome.required_skips.append(Skip("the rest of the rounds", "interrupted", f"{again}"))
-    elif not found.total and not found.problems:
-        outcome.required_skips.append(Skip("every kernel", "the time was up before one round ended", "--time 60s"))
+    elif found.ended == "time" and (missed := _missed(plan, found)):
+        few = ", ".join(missed[:3]) + (f" and {len(missed) - 3} more" if len(missed) > 3 else "")
+        why = f"the time was up before a first round of {len(missed)} of {len(plan.targets)}"
+        outcome.required_skips.append(Skip(few, why, f"{again} --time 5m"))
     if chosen.left_out:
         names = ", ".join(chosen.left_out)
         outcome.skips.append(Skip(names, "no formula is known, and no relation has it", "docs/fuzz.md"))

@@ -6,7 +6,7 @@ imports hypothesis, so that a round can be made again from its bytes without it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -18,24 +18,28 @@ TAPE_BYTES = 96
 class Choices:
     """Choices read from `tape`, two bytes each (one where a byte is enough), in the order in which they are asked for.
 
-    `made` has every choice by its name, as reports tell them.
+    `made` has every choice by its name, as reports tell them; `bounds` has the lowest and the highest it could be.
     """
 
     def __init__(self, tape: bytes) -> None:
         self._tape = tape
         self._at = 0
         self.made: dict[str, int] = {}
+        self.bounds: dict[str, tuple[int, int]] = {}
 
     def integer(self, name: str, low: int, high: int) -> int:
         """A number from low to high, both included. Raises ValueError where there is none."""
         if high < low:
             raise ValueError(f"{name}: there is no integer from {low} to {high}")
+        value = self.made[name] = self._value(name, low, high)
+        self.bounds[name] = low, high
+        return value
+
+    def _value(self, _name: str, low: int, high: int) -> int:
         width = 1 if high - low < 256 else 2 if high - low < 65536 else 4
         word = int.from_bytes(self._tape[self._at : self._at + width].ljust(width, b"\0"), "big")
         self._at += width
-        value = low + word % (high - low + 1)
-        self.made[name] = value
-        return value
+        return low + word % (high - low + 1)
 
     def pick(self, name: str, options: Sequence[T]) -> T:
         """One of the options; the first is the simplest. An option that is there twice is drawn twice as often."""
@@ -48,3 +52,14 @@ class Choices:
     def rarely(self, name: str, one_in: int) -> bool:
         """Yes, once in so many rounds."""
         return self.integer(name, 0, one_in - 1) == one_in - 1
+
+
+class Replayed(Choices):
+    """Choices that were made before, by their names; one that was not is the lowest."""
+
+    def __init__(self, made: Mapping[str, int]) -> None:
+        super().__init__(b"")
+        self._before = made
+
+    def _value(self, name: str, low: int, high: int) -> int:
+        return min(max(self._before.get(name, low), low), high)

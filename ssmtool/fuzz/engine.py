@@ -8,14 +8,15 @@ not. So the same seed makes the same rounds on every machine, with the same rele
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ssmtool.errors import SsmtoolError
-from ssmtool.fuzz.choices import TAPE_BYTES, Choices
+from ssmtool.fuzz.choices import TAPE_BYTES, Choices, Replayed
 from ssmtool.fuzz.failure import Failure
 from ssmtool.fuzz.target import Target
+from ssmtool.fuzz.vector import smaller
 from ssmtool.verify.loaded import Loaded
 
 
@@ -113,7 +114,7 @@ class Search:
             self.rounds += 1
         else:
             self._tries += 1
-        if failure is None or (self.failure is not None and failure.kind != self.failure.kind):
+        if failure is None or (self.failure is not None and not smaller(failure, self.failure)):
             return False
         failure.choices = dict(choices.made)
         if self.failure is None:
@@ -138,14 +139,45 @@ class Search:
         return self._tries >= self._limits.tries or time.monotonic() >= self._until
 
     def simplify(self) -> None:
-        """Simpler data in the smallest failing round, after the search."""
+        """Smaller numbers, then simpler data in the smallest failing round, after the search."""
         if self.failure is not None:
+            self._lower()
             until = time.monotonic() + self._limits.data_seconds
             choices = self.failure.choices
             self.failure = self._target.simplified(
                 self.failure, self._loaded, tries=self._limits.data_tries, until=until
             )  # fmt: skip
             self.failure.choices = choices
+
+    def _lower(self) -> None:
+        """Numbers of several bytes, by bisection: hypothesis lowers each byte by itself, and stops at 256 for 250."""
+        assert self.failure is not None
+        choices = Replayed(self.failure.choices)
+        self._target.draw(choices)
+        for name, (low, high) in choices.bounds.items():
+            below, value = low, self.failure.choices.get(name, low)
+            while high - low > 255 and name != "data" and below < value:
+                middle = (below + value) // 2
+                if self._fails_with({**self.failure.choices, name: middle}):
+                    value = middle
+                else:
+                    below = middle + 1
+
+    def _fails_with(self, made: Mapping[str, int]) -> bool:
+        """Whether the round of these choices fails in the same way; it is then the smallest."""
+        if self._tries >= self._limits.tries or time.monotonic() >= self._until:
+            return False
+        self._tries += 1
+        choices = Replayed(made)
+        try:
+            failure = self._target.run(self._target.draw(choices), self._loaded)
+        except SsmtoolError:
+            return False
+        if failure is None or self.failure is None or not smaller(failure, self.failure):
+            return False
+        failure.choices = dict(choices.made)
+        self.failure = failure
+        return True
 
 
 def _keep_out_of_the_way() -> None:

@@ -10,7 +10,7 @@ from ssmtool.fuzz.draws import DRAWERS
 from ssmtool.fuzz.failure import Failure
 from ssmtool.fuzz.judge import Contract
 from ssmtool.fuzz.target import CaseTarget
-from ssmtool.fuzz.tolerance import by_reference
+from ssmtool.fuzz.tolerance import by_contract, by_reference
 from ssmtool.golden import GoldenCase
 from ssmtool.verify.loaded import Loaded
 
@@ -33,4 +33,4 @@ class KernelTarget(CaseTarget):
         """By the contract's operations, bit by bit; or by the tolerances of verify."""
         if self._judge == "policy":
             return by_reference(self.name, case, loaded)
-        return self._contract.judge(self.name, case, loaded)
+        return by_contract(self._contract, self.name, case, loaded)

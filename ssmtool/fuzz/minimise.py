@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ssmtool.errors import SsmtoolError
 from ssmtool.fuzz.failure import Failure
 from ssmtool.fuzz.narrow import narrowed
+from ssmtool.fuzz.vector import smaller
 from ssmtool.golden import GoldenCase
 
 Array = NDArray[Any]
@@ -73,7 +74,7 @@ class _Minimiser:
             found = self._judge(case)
         except SsmtoolError:
             return False
-        if found is None or found.kind != self.failure.kind:
+        if found is None or not smaller(found, self.failure):
             return False
         self.failure = found
         return True

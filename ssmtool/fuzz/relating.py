@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssmtool.errors import SsmtoolError
-from ssmtool.fuzz.choices import Choices
+from ssmtool.fuzz.choices import Choices, Replayed
 from ssmtool.fuzz.failure import Failure, Kind
 from ssmtool.fuzz.judge import Contract, faulted
 from ssmtool.fuzz.recorded import Recorder
+from ssmtool.fuzz.tolerance import by_contract
 from ssmtool.fuzz.values import MODEST, filled
 from ssmtool.verify.contract import Dims
 from ssmtool.verify.loaded import Loaded
@@ -149,11 +150,11 @@ class RelationTarget:
         A kernel without a reference is held to the other side.
         """
         recorder = Recorder(loaded, self._names)
-        again = self.run(self.draw(_Replay(failure.choices)), recorder)
+        again = self.run(self.draw(Replayed(failure.choices)), recorder)
         if again is None or time.monotonic() >= until:
             return failure
         for case in recorder.cases(self.name):
-            found = self._contract.judge(self.name, case, loaded)
+            found = by_contract(self._contract, self.name, case, loaded)
             if found is not None:
                 # The relation is what failed; the case is what shows it to verify.
                 found.target, found.shape = again.target, again.shape
@@ -167,15 +168,3 @@ def _told(draw: Drawn) -> str:
     """The numbers that the round used."""
     words = {"size": "S", "key_heads": "K-heads", "groups": "V-heads of each", "length": "n"}
     return ", ".join(f"{words.get(name, name)} {value}" for name, value in draw.met.items() if " " not in name)
-
-
-class _Replay(Choices):
-    """Choices that were made before."""
-
-    def __init__(self, made: Mapping[str, int]) -> None:
-        super().__init__(b"")
-        self._before = made
-
-    def integer(self, name: str, low: int, high: int) -> int:
-        """What was chosen then."""
-        return self._before[name]

@@ -146,6 +146,7 @@ class Collector:
         if result.failure is not None or result.problem is not None:
             self._last[key] = result
             self._rounds[key] = {index: count for index, count in rounds.items() if index <= result.index}
+        if key in self._last:
             self._put_together()
         total = sum(sum(counts.values()) for (name, _), counts in self._rounds.items() if name == result.target)
         self._found.rounds[result.target] = total

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from ssmtool.fuzz.kernels import KernelTarget
 from ssmtool.fuzz.mutating import VectorTarget
 from ssmtool.fuzz.relating import RelationTarget
 from ssmtool.fuzz.target import Target
-from ssmtool.fuzz.tolerance import by_reference
+from ssmtool.fuzz.tolerance import by_reference, chained
 from ssmtool.fuzz.user_target import UserTarget
 from ssmtool.fuzz.userfile import UserFile
 from ssmtool.golden import GoldenCase, parse_case
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
 
 # State sizes of a run: few, since the executor compiles a kernel for each; two of them verify has compiled.
 SIZES = (2, 16, 128)
-# Kernels whose results one `Contract` judges element by element: all but a run that mixes exponentials with what reads
-# their results.
-_FEEDERS = ("fc_sigmoid", "fc_ssm_decay_gate", "fc_ssm_decay_gate_nx", "fc_ssm_conv1d_silu*", "fc_ssm_gated_norm")
 
 
 def all_targets(subject: Subject, entries: Collection[str]) -> list[Target]:
@@ -64,7 +60,7 @@ def _of_vectors(subject: Subject) -> list[Target]:
         case = parse_case(data, Path(path))
         own = user.get(case.kernels[0]) if len(case.kernels) == 1 else None
         if knows(case):
-            plain = subject.judge == "contract" and not _mixed(case)
+            plain = subject.judge == "contract" and not chained(case)
             found.append(VectorTarget(case, contract.judge if plain else by_reference, special=plain))
         elif own is not None and all(len(run.launches) == 1 for run in case.meta.runs):
             found.append(VectorTarget(case, _judge_of(own), special=False))
@@ -82,14 +78,6 @@ def _judge_of(target: UserTarget) -> Callable[[str, GoldenCase, Loaded], Failure
 
 def _user_targets(file: UserFile) -> dict[str, UserTarget]:
     return {entry: UserTarget(file, entry) for entry in file.entries}
-
-
-def _mixed(case: GoldenCase) -> bool:
-    """Whether some run lets one kernel read what another's exponentials have left."""
-    return any(
-        len(run.entries) > 1 and any(fnmatchcase(entry, pattern) for entry in run.entries for pattern in _FEEDERS)
-        for run in case.meta.runs
-    )
 
 
 def kernels_without(targets: Sequence[Target], entries: Collection[str]) -> list[str]:

@@ -48,6 +48,18 @@ def vector_of(failure: Failure, seed: int, number: int) -> tuple[GoldenCase | No
     return _named(_fill(case, exact, {}), failure, seed, number, known=known), False
 
 
+def smaller(failure: Failure | None, than: Failure) -> bool:
+    """Whether a failure may stand for one that it was shrunk from: of its kind, and seen by verify if that one was."""
+    return failure is not None and failure.kind == than.kind and (_shown(failure) or not _shown(than))
+
+
+def _shown(failure: Failure) -> bool:
+    """Whether a vector can show it to verify. It always can, but for last bits that are within what fits."""
+    if failure.shown is None:
+        failure.shown = failure.kind.what != "bits" or vector_of(failure, 0, 0)[1]
+    return failure.shown
+
+
 def _candidates(failure: Failure, case: GoldenCase, exact: Arrays, name: str) -> Iterator[tuple[Array, Policy | None]]:
     """What to expect of the wrong buffer, and by which tolerance (None: that of the case), the plainest first."""
     got, low, high = failure.after[name], failure.low[name], failure.high[name]
@@ -120,7 +132,7 @@ def _named(case: GoldenCase, failure: Failure, seed: int, number: int, *, known:
     provenance = Provenance(
         generator="ssmtool fuzz",
         seed=f"{seed}/{failure.target}/{number}",
-        reference=f"sha256:{reference_hash()}" if known else "",
+        reference=f"sha256:{reference_hash(case.kernels)}" if known else "",
         note=f"shrunk; {failure.shape}",
     )
     named = replace(case, meta=msgspec.structs.replace(case.meta, name=word, provenance=provenance))

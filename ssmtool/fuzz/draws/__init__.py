@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ssmtool.fuzz.choices import Choices
-from ssmtool.fuzz.draws import convolution, gates, norms, recurrence
+from ssmtool.fuzz.draws import convolution, decode, gates, norms, recurrence
 from ssmtool.golden import GoldenCase
 
 # What draws a launch of an entry: (entry, choices, state sizes to choose from).
@@ -27,6 +27,9 @@ DRAWERS: dict[str, Drawer] = {
     "fc_ssm_recurrence_slots_2pass": recurrence.users,
     "fc_ssm_decay_gate_nx": gates.gate,
     "fc_ssm_qknorm_gqa_nx": norms.qknorm,
+    "fc_ssm_recurrence_slots_warp": recurrence.users,
+    "fc_ssm_recurrence_seq_warp_multi": recurrence.positions,
+    "fc_ssm_decode_step": decode.step,
 }
 
 __all__ = ["DRAWERS", "Drawer"]

@@ -1,4 +1,4 @@
-"""Launches of the recurrence: kernels 1, 8, 9, 10 over positions, 12 and 13 over users' slots."""
+"""Launches of the recurrence: kernels 1, 8, 9, 10, 17 over positions, 12, 13, 16 over users' slots."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ from ssmtool.wording import plural
 
 _ONE, _UNROLL, _WARP = "fc_ssm_recurrence", "fc_ssm_recurrence_seq_unroll128", "fc_ssm_recurrence_seq_warp"
 _TWO_PASS = "fc_ssm_recurrence_slots_2pass"
+_SLOTS_WARP, _WARP_MULTI = "fc_ssm_recurrence_slots_warp", "fc_ssm_recurrence_seq_warp_multi"
+# Kernels for one state size: of any other they write nothing.
+_SPECIAL = (_UNROLL, _WARP, _SLOTS_WARP, _WARP_MULTI)
+# Rows of a warp of kernel 16, and warps of a block; the last shape is none of its, and nothing is written.
+_SHAPES = ((8, 1), (8, 1), (2, 4), (2, 4), (4, 4), (4, 1), (2, 1), (1, 1))
 _POLICY = "recurrence"
 # Elements of all states of a launch: a round is then some milliseconds.
 _MOST_STATE = 3 * SPECIAL_SIZE * SPECIAL_SIZE
@@ -33,8 +38,7 @@ _LIKELY = ("none", "usual", "usual", "usual", "strong", "all", "signs of zero", 
 
 
 def _size(entry: str, choices: Choices, sizes: Sequence[int]) -> int:
-    if entry in (_UNROLL, _WARP):
-        # Kernels for one size: of any other they write nothing.
+    if entry in _SPECIAL:
         other = choices.rarely("another size", 16)
         return choices.pick("S", [each for each in sizes if each != SPECIAL_SIZE] or [64]) if other else SPECIAL_SIZE
     return choices.pick("S", sizes)
@@ -75,7 +79,7 @@ def _scale(choices: Choices, size: int) -> float:
 def positions(entry: str, choices: Choices, sizes: Sequence[int]) -> GoldenCase:
     """Positions of one user, in one launch or in chunks (kernel 1: one launch each), with snapshots or without."""
     size = _size(entry, choices, sizes)
-    guarded = entry in (_UNROLL, _WARP) and size != SPECIAL_SIZE
+    guarded = entry in _SPECIAL and size != SPECIAL_SIZE
     heads = choices.integer("heads", 1, max(1, min(6, _MOST_STATE // (size * size))))
     single = entry == _ONE
     n = choices.integer("n", 1, 3) if single else choices.pick("n", (1, 2, 3, 0, 4, 5, 7, 9))
@@ -99,6 +103,8 @@ def positions(entry: str, choices: Choices, sizes: Sequence[int]) -> GoldenCase:
         elif entry == _WARP:
             b.launch(entry, entry, (max(1, size // 4), heads), 128, 2 * max(length, 1), "s", *at, size, heads, length,
                      scale, image)  # fmt: skip
+        elif entry == _WARP_MULTI:
+            b.launch(entry, entry, (4, heads), 128, 0, "s", *at, size, heads, length, scale, image)
         else:
             block = SPECIAL_SIZE if entry == _UNROLL else size
             b.launch(entry, entry, (size, heads), block, block, "s", *at, size, heads, length, scale, image)
@@ -108,7 +114,7 @@ def positions(entry: str, choices: Choices, sizes: Sequence[int]) -> GoldenCase:
 
 def users(entry: str, choices: Choices, sizes: Sequence[int]) -> GoldenCase:
     """One position of some users' slots; those that are not launched keep their state."""
-    size = choices.pick("S", sizes)
+    size = _size(entry, choices, sizes)
     most = max(1, _MOST_STATE // (size * size))
     launched = choices.integer("users", 1, min(4, most))
     heads = choices.integer("heads", 1, max(1, min(5, most // launched)))
@@ -116,8 +122,12 @@ def users(entry: str, choices: Choices, sizes: Sequence[int]) -> GoldenCase:
     b = Blank(f"fuzz/{entry}", f"S = {size}, {plural(heads, 'head')}, {launched} of {plural(count, 'user')}")
     _inputs(b, choices, "user", count, heads, size)
     _state(b, choices, (count, heads, size, size), "user h j i", "user h")
-    b.poison("y", (count, heads, size), "user h j", _POLICY, group="user h")
-    shared = 3 * size if entry == _TWO_PASS else size
+    rows, warps = choices.pick("rows of a warp, warps", _SHAPES) if entry == _SLOTS_WARP else (0, 0)
+    guarded = entry in _SPECIAL and (size != SPECIAL_SIZE or rows == 1)
+    b.poison("y", (count, heads, size), "user h j", None if guarded else _POLICY, group="user h")
     names = ("s", "q", "k", "v", "g", "beta", "y")
-    b.launch(entry, entry, (size, heads, launched), size, shared, *names, size, heads, _scale(choices, size))
+    grid, block, shared = (size, heads, launched), size, 3 * size if entry == _TWO_PASS else size
+    if entry == _SLOTS_WARP:
+        grid, block, shared = (SPECIAL_SIZE // (rows * warps), heads, launched), 32 * warps, 0
+    b.launch(entry, entry, grid, block, shared, *names, size, heads, _scale(choices, size))
     return b.case()
