@@ -25,6 +25,9 @@ LIBRARIES = {
     "tree_sitter_c": {"csource"},
     "tree_sitter_cuda": {"csource"},
     "click": {"cli"},
+    "distributed": {"cluster"},
+    "dask": {"cluster"},
+    "hypothesis": {"fuzz"},
 }
 
 

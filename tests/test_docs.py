@@ -7,6 +7,7 @@ import importlib.util
 import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from xml.etree import ElementTree
@@ -111,3 +112,21 @@ def test_the_readme_s_pictures_are_of_today_s_product_and_load_nothing(name: str
     kernels = sum(len(module.entry_names) for module in read_header(header).modules)
     assert f"{kernels} kernels" in said, "run tools/screenshot.py"
     assert ("with no barrier between" in said) is (name == "ci-wrong")
+
+
+def options_of(name: str, words: Sequence[str]) -> set[str]:
+    """Every option of a command, and of its subcommand where one of the words is."""
+    command = importlib.import_module(f"ssmtool.cli.{COMMANDS[name][0]}").command
+    commands = [command, *(command.commands[word] for word in words if word in getattr(command, "commands", ()))]
+    known = {option for each in commands for parameter in each.params for option in parameter.opts}
+    return known | {"--help", "--project", "--quiet", "--version"}
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda page: page.name
+)
+def test_every_option_that_a_page_gives_a_command_is_one(page: Path) -> None:
+    said = re.finditer(r"\bssmtool(?: -q| -C \S+| --quiet)* ([a-z][a-z-]*)([^`\n#;|)]*)", page.read_text())
+    for name, rest in ((match[1], match[2]) for match in said if match[1] in COMMANDS):
+        unknown = set(re.findall(r"(?<=\s)--[a-z][a-z-]*", rest)) - options_of(name, rest.split())
+        assert not unknown, f"ssmtool {name}{rest}"
