@@ -79,9 +79,9 @@ class Crew:
 
     # ------------------------------------------------------------------------------------------------ who is there
 
-    def look(self) -> None:
-        """Ask the scheduler who is there, at most twice a second."""
-        if time.monotonic() < self._next:
+    def look(self, *, now: bool = False) -> None:
+        """Ask the scheduler who is there; twice a second at most, unless it has to be `now`."""
+        if not now and time.monotonic() < self._next:
             return
         try:
             there = self.link.workers()

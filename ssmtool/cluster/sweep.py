@@ -4,7 +4,8 @@ Every piece is answered: by its value, or by the sentence that says why it was n
 workers run, and one task each in front of them, can stop at any time and leaves nothing behind.
 
 A worker that ends takes its tasks along; the scheduler gives them to others. A task whose workers keep ending is
-suspected: in the end each of its pieces runs alone on one worker, and only one that ends that worker too is given up.
+suspected: in the end each of its pieces runs while nothing else does, and only one that goes on ending workers is given
+up.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class _Task:
     lane: int
     pieces: tuple[Piece, ...]
     tries: int = 0
+    ended: int = 0
     alone: bool = False
     workers: frozenset[str] = frozenset()
 
@@ -70,7 +72,7 @@ class _State:
     """What a lane has left. `ever`: somebody was there for it; `since`: nobody has been."""
 
     again: deque[_Task] = field(default_factory=deque)
-    suspects: deque[Piece] = field(default_factory=deque)
+    suspects: deque[_Task] = field(default_factory=deque)
     running: int = 0
     exhausted: bool = False
     since: float | None = None
@@ -124,9 +126,11 @@ class Sweep:
         room = _AHEAD * sum(each.slots(lane.resource) for each in workers)
         while state.running < room and (task := self._next(number)) is not None:
             self._submit(task, [each.address for each in workers])
-        if workers and state.suspects and state.exhausted and not state.again and not self._running:
-            suspect = _Task(number, (state.suspects.popleft(),), alone=True)
-            self._submit(suspect, [workers[0].address])
+        if state.suspects and state.exhausted and not state.again and not self._running:
+            # As of now: one that has just ended is no proof against the next.
+            self._crew.look(now=True)
+            if workers := self._crew.ready(lane.resource, lane.among):
+                self._submit(state.suspects.popleft(), [workers[0].address])
 
     def _next(self, number: int) -> _Task | None:
         state = self._states[number]
@@ -160,9 +164,10 @@ class Sweep:
             yield from self._once_more(task, "the scheduler dropped it")
         elif ended.deadly:
             if task.alone:
-                yield from self._refuse(task, f"{ended.error}, none of them with anything else to do")
+                yield from self._refuse(task, f"{ended.error}, even with nothing else to do")
             else:
-                self._states[task.lane].suspects += task.pieces
+                suspects = (_Task(task.lane, (piece,), alone=True) for piece in task.pieces)
+                self._states[task.lane].suspects += suspects
         elif ended.error is not None:
             yield from self._refuse(task, f"it could not be run: {ended.error}")
         else:
@@ -187,7 +192,7 @@ class Sweep:
         if task.tries > _MOST_TRIES:
             yield from self._refuse(task, f"given to workers {task.tries} times in vain, the last time: {why}")
         elif task.alone:
-            self._states[task.lane].suspects.appendleft(task.pieces[0])
+            self._states[task.lane].suspects.appendleft(task)
         else:
             self._states[task.lane].again.appendleft(task)
 
@@ -204,8 +209,9 @@ class Sweep:
             del self._running[number]
             self._states[task.lane].running -= 1
             self._crew.link.drop([number])
-            if task.alone:
-                yield from self._refuse(task, "workers end when they run it, the last one with nothing else to do")
+            task.ended += 1
+            if task.alone and task.ended > 1:
+                yield from self._refuse(task, "workers end when they run it, even with nothing else to do")
             else:
                 yield from self._once_more(task, "its workers have gone")
 
@@ -231,6 +237,5 @@ class Sweep:
             yield from self._refuse(task, why)
         while (left := self._next(number)) is not None:
             yield from self._refuse(left, why)
-        for piece in state.suspects:
-            yield Answer(piece, number, error=why)
-        state.suspects.clear()
+        while state.suspects:
+            yield from self._refuse(state.suspects.popleft(), why)

@@ -163,7 +163,9 @@ class _Run:
             result.case, result.path = case, str(case.path) if case.path else None
             if ends:
                 self._ends[item, lane] = ends
-        result.device, result.place = device, answer.worker if result.status is not Status.OK else ""
+        result.device = device
+        if result.status is not Status.OK and answer.worker:
+            result.place = f"worker {answer.worker}"
         self._results[item, lane] = result
         self._waiting[item] -= 1
         self.done += not self._waiting[item]
