@@ -5,17 +5,19 @@ from __future__ import annotations
 import contextlib
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ssmtool.bench.result import Timing
+from ssmtool.bench.beside.timing import LONGEST_S, Conditions, time_beside
+from ssmtool.bench.result import Beside, Timing
 from ssmtool.device.errors import DeviceError
 from ssmtool.device.memory import GUARD
 
 if TYPE_CHECKING:
+    from ssmtool.bench.beside.load import Adapter
     from ssmtool.bench.cases import Call, Case, Group
     from ssmtool.device.cuda import CudaDevice
     from ssmtool.ptx import Module
@@ -49,9 +51,16 @@ class CardBench:
         self._run(self._load, "loading")
         self.copy_bytes_per_second = self._run(self._copy, "copying")
 
-    def time(self, group: Group, repeat: int, warmup: int) -> list[Timing]:
-        """The cases of a group, one after the other over the same buffers. Raises DeviceError."""
-        return self._run(lambda: self._time(group, repeat, warmup), group.title)
+    def time(
+        self, group: Group, repeat: int, warmup: int, adapters: Sequence[Adapter] = ()
+    ) -> tuple[list[Timing], list[Beside]]:
+        """The cases of a group over the same buffers, then what `adapters` have for it. Raises DeviceError.
+
+        All is started by the device's own thread, in the card's primary context and its default stream. That is where
+        CUDA's runtime, and so torch, works too: there is one queue, and one kind of event, for both.
+        """
+        longest = LONGEST_S if adapters else None
+        return self._run(lambda: self._time(group, repeat, warmup, adapters), group.title, longest)
 
     def close(self) -> None:
         """Unload. After a fatal error there is nothing that could be."""
@@ -64,8 +73,8 @@ class CardBench:
         with contextlib.suppress(DeviceError):
             self._run(unload, "unloading")
 
-    def _run(self, task: Callable[[], T], what: str) -> T:
-        return self._device.run(self._device.in_context(task), f"{what} on {self._device.name}")
+    def _run(self, task: Callable[[], T], what: str, timeout_s: float | None = None) -> T:
+        return self._device.run(self._device.in_context(task), f"{what} on {self._device.name}", timeout_s)
 
     def _load(self) -> None:
         binding = self._device.binding
@@ -95,7 +104,9 @@ class CardBench:
                 seconds.append(binding.elapsed(first, last) / 1e3)
         return 2 * _COPY / float(np.median(seconds[2:]))
 
-    def _time(self, group: Group, repeat: int, warmup: int) -> list[Timing]:
+    def _time(
+        self, group: Group, repeat: int, warmup: int, adapters: Sequence[Adapter]
+    ) -> tuple[list[Timing], list[Beside]]:
         binding = self._device.binding
         buffers = group.make()
         sizes = {name: array.nbytes for name, array in buffers.items()}
@@ -107,12 +118,13 @@ class CardBench:
             for name in group.kept:
                 binding.copy_in(at[f"{name} as given"], buffers[name])
 
-            def begin() -> None:
-                for _ in range(2):
+            def begin(copies: int = 2) -> None:
+                for _ in range(copies):
                     binding.copy_within(at["filler"], at["filler from"], _FILLER)
                 for name in group.kept:
                     binding.copy_within(at[name], at[f"{name} as given"], sizes[name])
 
+            beside: list[Beside] = []
             reference: list[NDArray[np.uint32]] | None = None
             for case in group.cases:
                 seconds = self._case(case, at, begin, repeat, warmup)
@@ -134,7 +146,17 @@ class CardBench:
                         equal,
                     )
                 )
-        return timings
+            if adapters:
+                assert reference is not None
+                ours = {
+                    name: bits.view(np.float32) for name, bits in zip(group.cases[0].outputs, reference, strict=True)
+                }
+                long_copy = 2 * _FILLER / self.copy_bytes_per_second
+                conditions = Conditions(self._device, begin, long_copy)
+                beside = time_beside(
+                    adapters, group, buffers, ours, conditions, repeat, warmup, self.copy_bytes_per_second
+                )
+        return timings, beside
 
     def _case(self, case: Case, at: Holder, begin: Callable[[], None], repeat: int, warmup: int) -> tuple[float, ...]:
         """Seconds of each run."""

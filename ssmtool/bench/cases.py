@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ssmtool.bench.beside.api import DECODE, PREFILL, STEP
 from ssmtool.errors import SsmtoolError
 
 F32 = NDArray[np.float32]
@@ -53,12 +54,22 @@ class Case:
 
 @dataclass
 class Group:
-    """Cases over the same buffers: `make` gives their contents, `kept` names those that are put back each time."""
+    """Cases over the same buffers: `make` gives their contents, `kept` names those that are put back each time.
+
+    `kind`, `positions`, `users`, `heads`, `size` and `scale` are what work from outside is told.
+    """
 
     title: str
     make: Callable[[], dict[str, F32]]
     kept: tuple[str, ...]
+    kind: str
+    positions: int
+    users: int
+    heads: int
+    snapshots: bool = False
     cases: list[Case] = field(default_factory=list)
+    size: int = S
+    scale: float = float(_SCALE)
 
     @property
     def operations(self) -> int:
@@ -91,26 +102,34 @@ def _states(users: int, heads: int) -> F32:
     return factors * _normal(rng, heads, S, S)
 
 
-def prefill(n: int, heads: int) -> Group:
-    """Kernels 8, 9, 10 and 17 over n positions of one user."""
-    group = Group(
-        f"prefill, {n} position{'s' * (n > 1)}",
-        lambda: {"s": _normal(np.random.default_rng(0), heads, S, S), **_rows(n, heads)},
-        ("s", "y"),
-    )
-    scalars = {"state_size": S, "n_v_heads": heads, "n": n, "scale": _SCALE, "snaps": None}
-    moved = 2 * heads * S * S + n * heads * (4 * S + 2)
-    shapes = {
-        "fc_ssm_recurrence_seq": ((S, heads), S, S * _FLOAT),
-        "fc_ssm_recurrence_seq_unroll128": ((S, heads), S, S * _FLOAT),
-        "fc_ssm_recurrence_seq_warp": ((S // 4, heads), 128, 2 * n * _FLOAT),
-        "fc_ssm_recurrence_seq_warp_multi": ((4, heads), 128, 0),
+def prefill(n: int, heads: int, snapshots: bool = False) -> Group:
+    """Kernels 8, 9, 10 and 17 over n positions of one user; 17 with eight and with four rows a warp.
+
+    With `snapshots` they also store the state after each position, 4*n*heads*S*S bytes.
+    """
+
+    def make() -> dict[str, F32]:
+        images = {"snaps": np.zeros((n, heads, S, S), np.float32)} if snapshots else {}
+        return {"s": _normal(np.random.default_rng(0), heads, S, S), **_rows(n, heads), **images}
+
+    title = f"prefill, {n} position{'s' * (n > 1)}{', every snapshot' * snapshots}"
+    group = Group(title, make, ("s", "y"), PREFILL, n, 1, heads, snapshots)
+    scalars = {"state_size": S, "n_v_heads": heads, "n": n, "scale": _SCALE, "snaps": "snaps" if snapshots else None}
+    moved = (2 + n * snapshots) * heads * S * S + n * heads * (4 * S + 2)
+    multi = "fc_ssm_recurrence_seq_warp_multi"
+    shapes: dict[str, tuple[str, tuple[int, ...], int, int]] = {
+        "fc_ssm_recurrence_seq": ("", (S, heads), S, S * _FLOAT),
+        "fc_ssm_recurrence_seq_unroll128": ("", (S, heads), S, S * _FLOAT),
+        "fc_ssm_recurrence_seq_warp": ("", (S // 4, heads), 128, 2 * n * _FLOAT),
+        f"{multi}, 8 rows a warp": (", 8 rows a warp", (4, heads), 128, 0),
+        f"{multi}, 4 rows a warp": (", 4 rows a warp", (8, heads), 128, 0),
     }
-    for entry, (grid, block, shared) in shapes.items():
+    outputs = ("s", "y", "snaps") if snapshots else ("s", "y")
+    for name, (suffix, grid, block, shared) in shapes.items():
         if shared > _MOST_SHARED:
             continue
-        call = Call(entry, grid, block, shared, _RECURRENCE | scalars)
-        group.cases.append(Case(entry, group.title, (call,), ("s", "y"), n * heads * S, moved * _FLOAT))
+        call = Call(name.removesuffix(suffix), grid, block, shared, _RECURRENCE | scalars)
+        group.cases.append(Case(name, group.title, (call,), outputs, n * heads * S, moved * _FLOAT))
     return group
 
 
@@ -120,6 +139,10 @@ def decode(users: int, heads: int) -> Group:
         f"decode, {users} user{'s' * (users > 1)}",
         lambda: {"s": _states(users, heads), **_rows(users, heads)},
         ("s", "y"),
+        DECODE,
+        1,
+        users,
+        heads,
     )
     scalars = {"state_size": S, "n_v_heads": heads, "scale": _SCALE}
     rows = users * heads * S
@@ -173,6 +196,10 @@ def token(users: int, heads: int) -> Group:
         f"decode step, {users} user{'s' * (users > 1)}",
         lambda: _token_buffers(users, heads, channels),
         ("s", "conv_state", "beta", "gated"),
+        STEP,
+        1,
+        users,
+        heads,
     )
     total = users * heads
     sizes = {"n_k_heads": key_heads, "kv_groups": groups}
@@ -206,13 +233,20 @@ def token(users: int, heads: int) -> Group:
 
 
 def groups_of(
-    wanted: Sequence[str], positions: Sequence[int], users: Sequence[int], heads: int, entries: Sequence[str]
+    wanted: Sequence[str],
+    positions: Sequence[int],
+    users: Sequence[int],
+    heads: int,
+    entries: Sequence[str],
+    snapshots: bool = False,
 ) -> list[Group]:
     """The groups with the cases whose names fit a pattern of `wanted` (all without one) and whose kernels are there.
 
+    With `snapshots` each prefill is there twice, without and with them.
+
     Raises SsmtoolError for a pattern that fits no case.
     """
-    made = [prefill(n, heads) for n in positions]
+    made = [prefill(n, heads, images) for n in positions for images in ((False, True) if snapshots else (False,))]
     for each in users:
         made += [decode(each, heads), token(each, heads)]
     names: set[str] = set()

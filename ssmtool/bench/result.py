@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ssmtool.bench.beside.difference import Difference
 
 # GK210, one K80 die, as the audit has it (ssmtool/audit/cost.py).
 KEPLER = "one GK210: 52 schedulers at 824 to 875 MHz, 240 GB/s"
@@ -55,6 +58,54 @@ class Timing:
         }
 
 
+@dataclass(slots=True)
+class Beside:
+    """Work from outside, timed in the same run. `host_seconds` is the least that the host took to start it once.
+
+    `bytes` and `operations` are those that our kernels of the group must do. `problem` says why there are no times.
+    """
+
+    peer: str
+    group: str
+    bytes: int = 0
+    operations: int = 0
+    copy_bytes_per_second: float = 0.0
+    seconds: tuple[float, ...] = ()
+    host_seconds: float = 0.0
+    differences: tuple[Difference, ...] = ()
+    note: str | None = None
+    problem: str | None = None
+
+    @property
+    def median(self) -> float:
+        """Seconds. Raises statistics.StatisticsError without times."""
+        return statistics.median(self.seconds)
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Of what must be moved, at the median."""
+        return self.bytes / self.median
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON data."""
+        if self.problem is not None:
+            return {"peer": self.peer, "group": self.group, "problem": self.problem}
+        return {
+            "peer": self.peer,
+            "group": self.group,
+            "median_us": self.median * 1e6,
+            "fastest_us": min(self.seconds) * 1e6,
+            "slowest_us": max(self.seconds) * 1e6,
+            "host_us": self.host_seconds * 1e6,
+            "repeats": len(self.seconds),
+            "bytes": self.bytes,
+            "bytes_per_second": self.bytes_per_second,
+            "of_copy": self.bytes_per_second / self.copy_bytes_per_second,
+            "differences": [asdict(each) for each in self.differences],
+            "note": self.note,
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class Slots:
     """One case on the executor: warp instructions executed, and what a K80 die cannot beat.
@@ -80,7 +131,7 @@ class Slots:
 
 @dataclass(slots=True)
 class BenchReport:
-    """One device: `timings` on a card, `slots` on the executor."""
+    """One device: `timings` on a card, with work from outside `beside` them, or `slots` on the executor."""
 
     device: str
     model: str
@@ -89,6 +140,7 @@ class BenchReport:
     clocks: str | None = None
     copy_bytes_per_second: float | None = None
     timings: list[Timing] = field(default_factory=list)
+    beside: list[Beside] = field(default_factory=list)
     slots: list[Slots] = field(default_factory=list)
 
     @property
@@ -102,6 +154,8 @@ class BenchReport:
         if self.timings:
             data |= {"clocks": self.clocks, "copy_bytes_per_second": self.copy_bytes_per_second}
             data["timings"] = [each.to_json() for each in self.timings]
+        if self.beside:
+            data["beside"] = [each.to_json() for each in self.beside]
         if self.slots:
             data |= {"estimate": True, "machine": KEPLER, "slots": [each.to_json() for each in self.slots]}
         return data

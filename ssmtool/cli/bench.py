@@ -12,6 +12,7 @@ from ssmtool.cli.context import AppContext, exits_with_code, report_format_optio
 from ssmtool.errors import SsmtoolError
 
 if TYPE_CHECKING:
+    from ssmtool.bench.beside.load import Adapter
     from ssmtool.bench.cases import Group
     from ssmtool.bench.result import BenchReport
     from ssmtool.device.interface import Device
@@ -43,6 +44,14 @@ _MOST = 65_535
     metavar="WORDS",
     help="cuda[:N], cuda-bindings[:N], ctypes[:N], pycuda[:N]; cpu counts issue slots instead.",
 )
+@click.option("--snapshots", is_flag=True, help="Prefills also with the state after every position stored.")
+@click.option(
+    "--beside",
+    "others",
+    multiple=True,
+    metavar="FILE.py[:NAME]|fla",
+    help="Time somebody else's work in the same run: what this function of a file makes of each task.",
+)
 @report_format_option
 @click.pass_obj
 @exits_with_code
@@ -55,6 +64,8 @@ def command(
     repeat: int,
     warmup: int,
     device: str,
+    snapshots: bool,
+    others: tuple[str, ...],
     output_format: str,
 ) -> int:
     """Time the kernels on a card, or count their issue slots on the CPU.
@@ -68,7 +79,9 @@ def command(
       ssmtool bench                                     everything, on every card
       ssmtool bench --users 256 'fc_ssm_recurrence_slots*'
       ssmtool bench --device cpu --positions 33 --users 1
+      ssmtool bench --beside fla                        flash-linear-attention in the same run
     """
+    from ssmtool.bench.beside.load import load
     from ssmtool.bench.cases import groups_of
     from ssmtool.device.select import open_devices
     from ssmtool.execute import require_libraries
@@ -79,18 +92,21 @@ def command(
     counts = _numbers("--positions", positions), _numbers("--users", users)
     header = read_header(project.header_path)
     entries = [name for held in header.modules for name in held.entry_names]
-    groups = groups_of(cases, *counts, heads, entries)
+    groups = groups_of(cases, *counts, heads, entries, snapshots)
     reports = []
     with open_devices(device) as devices:
+        if others and not all(each.real for each in devices):
+            raise SsmtoolError("--beside is for cards: on the CPU executor nothing is timed", hint="--device cuda")
+        adapters = [load(words) for words in dict.fromkeys(others)]
         for each in devices:
             if each.real:
-                reports.append(_timed(each, groups, header, repeat, warmup))
+                reports.append(_timed(each, groups, header, repeat, warmup, adapters))
             else:
                 less = (
                     [min(each, _COUNTED_POSITIONS) for each in counts[0]],
                     [min(each, _COUNTED_USERS) for each in counts[1]],
                 )
-                fewer = groups_of(cases, *less, min(heads, _COUNTED_HEADS), entries)
+                fewer = groups_of(cases, *less, min(heads, _COUNTED_HEADS), entries, snapshots)
                 reports.append(_counted(each, groups, fewer, header))
     return _report(app, reports, project, device, output_format)
 
@@ -123,7 +139,9 @@ def _blank(device: Device) -> BenchReport:
     )
 
 
-def _timed(device: Device, groups: list[Group], header: Header, repeat: int, warmup: int) -> BenchReport:
+def _timed(
+    device: Device, groups: list[Group], header: Header, repeat: int, warmup: int, adapters: list[Adapter]
+) -> BenchReport:
     from ssmtool import ptx
     from ssmtool.bench.card import CardBench, clocks
     from ssmtool.device.cuda import CudaDevice
@@ -135,7 +153,9 @@ def _timed(device: Device, groups: list[Group], header: Header, repeat: int, war
         bench.prepare()
         report.copy_bytes_per_second = bench.copy_bytes_per_second
         for group in groups:
-            report.timings += bench.time(group, repeat, warmup)
+            timings, beside = bench.time(group, repeat, warmup, adapters)
+            report.timings += timings
+            report.beside += beside
         report.clocks = clocks(device.index)
     finally:
         bench.close()
@@ -160,7 +180,7 @@ def _counted(device: Device, groups: list[Group], fewer: list[Group], header: He
 
 def _report(app: AppContext, reports: list[BenchReport], project: Project, device: str, output_format: str) -> int:
     from ssmtool.cli.context import print_report
-    from ssmtool.findings import Finding, Outcome, Severity
+    from ssmtool.findings import Finding, Outcome, Severity, Skip
     from ssmtool.report.bench import print_bench, summary
 
     different = [(report.device, each) for report in reports for each in report.cases if each.same_bits is False]
@@ -176,7 +196,13 @@ def _report(app: AppContext, reports: list[BenchReport], project: Project, devic
                 fix="ssmtool verify",
             )
             for name, each in different
-        ]
+        ],
+        required_skips=[
+            Skip(f"bench of {each.peer} on {report.device}", each.problem)
+            for report in reports
+            for each in report.beside
+            if each.problem is not None
+        ],
     )
     if output_format == "console":
         from ssmtool.report.console import print_outcome

@@ -10,8 +10,10 @@ from ssmtool.report.table import print_table
 from ssmtool.wording import plural
 
 if TYPE_CHECKING:
-    from ssmtool.bench.result import BenchReport, Slots, Timing
+    from ssmtool.bench.result import BenchReport, Beside, Slots, Timing
 
+# Of the outputs and of the states, against the first case of the group: NMSE, and the largest error over their RMS.
+_DISTANCES = ("NMSE y", "max y", "NMSE s", "max s")
 _BITS = {None: "reference", True: "same", False: "DIFFERENT"}
 
 
@@ -30,9 +32,16 @@ def print_bench(report: BenchReport) -> None:
         if timed:
             columns = ("case", "launches", "us", "fastest", "slowest", "bandwidth", "of copy", "Gop/s", "bits")
             print_table(title, columns, [_timing(each) for each in timed])
+        beside = [each for each in report.beside if each.group == title and each.problem is None]
+        if beside:
+            best = min(each.median for each in timed)
+            heads = ("from outside, in the same run", "us", "fastest", "slowest", "host us", "bandwidth", "of copy")
+            print_table("", (*heads, "over our best", *_DISTANCES), [_beside(each, best) for each in beside])
         if counted:
             heads = ("case", "launches", "slots", "per row and position", "issue us", "bandwidth us", "bits")
             print_table(f"{title}; floors of {KEPLER}", heads, [_slots(each) for each in counted])
+    for note in dict.fromkeys(each.note for each in report.beside if each.note):
+        print(f"note: {note}\n")
 
 
 def summary(reports: Sequence[BenchReport]) -> str:
@@ -53,6 +62,25 @@ def _timing(each: Timing) -> tuple[str, ...]:
         f"{each.bytes_per_second / each.copy_bytes_per_second:.1%}",
         f"{each.operations / each.median / 1e9:.0f}",
         _BITS[each.same_bits],
+    )
+
+
+def _beside(each: Beside, best: float) -> tuple[str, ...]:
+    found = {("y" if one.output == "gated" else one.output): one for one in each.differences}
+    distances: list[str] = []
+    for name in ("y", "s"):
+        one = found.get(name)
+        distances += ["-", "-"] if one is None else [f"{one.nmse:.1e}", f"{one.max_abs / (one.rms or 1.0):.1e}"]
+    return (
+        each.peer,
+        f"{each.median * 1e6:.2f}",
+        f"{min(each.seconds) * 1e6:.2f}",
+        f"{max(each.seconds) * 1e6:.2f}",
+        f"{each.host_seconds * 1e6:.1f}",
+        _tera(each.bytes_per_second),
+        f"{each.bytes_per_second / each.copy_bytes_per_second:.1%}",
+        f"{each.median / best:.2f}",
+        *distances,
     )
 
 

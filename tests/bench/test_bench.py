@@ -47,7 +47,7 @@ def test_the_buffers_of_a_group_are_the_same_each_time() -> None:
 def test_kernel_10_is_left_out_where_its_shared_memory_ends() -> None:
     names = [case.name for case in prefill(6145, 1).cases]
     assert "fc_ssm_recurrence_seq_warp" not in names
-    assert "fc_ssm_recurrence_seq_warp_multi" in names
+    assert "fc_ssm_recurrence_seq_warp_multi, 8 rows a warp" in names
 
 
 def test_patterns_choose_cases_and_a_pattern_for_nothing_is_an_error() -> None:
@@ -57,6 +57,16 @@ def test_patterns_choose_cases_and_a_pattern_for_nothing_is_an_error() -> None:
     assert groups_of([CHAIN], [8], [1], 2, ENTRIES)[0].cases[0].name == CHAIN
     with pytest.raises(SsmtoolError, match="nothing that is timed"):
         groups_of(["nothing"], [8], [1], 2, ENTRIES)
+
+
+def test_snapshots_are_groups_of_their_own_whose_images_are_compared(run: Run) -> None:
+    words = ("fc_ssm_recurrence_seq_warp*", "--positions", "5", "--users", "", "--heads", "1", "--snapshots")
+    ran = run(ROOT, "bench", *words, "--device", "cpu", "--format", "json")
+    assert ran.code == 0, ran.out
+    found = [each for each in ran.json["extra"]["bench"][0]["slots"] if "snapshot" in each["group"]]
+    assert [each["same_bits"] for each in found] == [None, True, True]
+    assert all("snaps" in case.outputs for case in prefill(5, 1, snapshots=True).cases)
+    assert prefill(5, 1, snapshots=True).cases[0].bytes - prefill(5, 1).cases[0].bytes == 5 * 128 * 128 * 4
 
 
 def test_a_header_without_the_fast_kernels_is_timed_without_them() -> None:
@@ -73,7 +83,8 @@ def test_the_executor_counts_slots_and_compares_bits(run: Run) -> None:
     by_case = {each["case"]: each for each in report["slots"]}
     assert by_case["fc_ssm_recurrence_slots"]["per_row"] == pytest.approx(860, abs=1)
     assert by_case["fc_ssm_recurrence_slots_warp, 8 rows a warp, 32 threads"]["per_row"] < 60
-    assert by_case["fc_ssm_recurrence_seq_warp_multi"]["same_bits"] is True
+    assert by_case["fc_ssm_recurrence_seq_warp_multi, 8 rows a warp"]["same_bits"] is True
+    assert by_case["fc_ssm_recurrence_seq_warp_multi, 4 rows a warp"]["same_bits"] is True
     assert by_case["fc_ssm_decode_step"]["same_bits"] is True
     assert by_case["fc_ssm_recurrence_seq"]["same_bits"] is None
     assert report["estimate"] is True
