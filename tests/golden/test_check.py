@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from golden.made import NAMES, case
+from golden.checked_in import NAMES, case
 
 from conftest import ROOT
 from ssmtool.errors import SsmtoolError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from golden.made import case
+from golden.checked_in import case
 
 from ssmtool.golden.build import Builder
 from ssmtool.golden.case import GoldenCase, poisoned

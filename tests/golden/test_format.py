@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from golden.made import NAMES, case
+from golden.checked_in import NAMES, case
 
 from conftest import ROOT
 from ssmtool.errors import SsmtoolError

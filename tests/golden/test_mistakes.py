@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from golden.made import NAMES, case
+from golden.checked_in import NAMES, case
 
 from ssmtool.golden.compare import compare
 from ssmtool.golden.mistakes import BY_NAME, MISTAKES, mistakes_for, rejected, run_mistaken

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from golden.made import NAMES, case
+from golden.checked_in import NAMES, case
 
 from ssmtool.golden.build import Builder
 from ssmtool.golden.case import CaseError
