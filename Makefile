@@ -1,7 +1,7 @@
 # make          set up, then run the main job: compile, header, registry, audit, verify
 # make test     set up, then the whole test suite
 # make lint     types, lint, format
-# make bench    timings (never part of the tests)
+# make bench    timings (never part of the tests): of ssmtool, issue slots, and on a card the kernels' times
 # make mutants  wrong kernels, each of which must be caught; writes docs/mutants.md
 
 PYTHON ?= python3
@@ -46,6 +46,9 @@ bench: toolchain
 	$(BIN)/python benchmarks/audit.py
 	$(BIN)/python benchmarks/execute.py
 	$(BIN)/ssmtool bench --device cpu
+	@if $(BIN)/python -c "from ssmtool.device import open_devices; open_devices('cuda').close()" 2>/dev/null; then \
+	    echo $(BIN)/ssmtool bench --snapshots; $(BIN)/ssmtool bench --snapshots; \
+	else echo "no card here: the times were not measured (ssmtool doctor says why)"; fi
 
 mutants: toolchain
 	$(BIN)/python tools/mutants

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -14,6 +15,9 @@ from typing import Any
 
 from ssmtool.bench.beside.api import Peer, Task
 from ssmtool.errors import SsmtoolError
+
+# A file's own name may have a colon in it.
+_WORDS = re.compile(r"(.*\.py|[^:]*)(?::(\w*))?", re.DOTALL)
 
 BUILT_IN = ("fla",)
 """The files that come with ssmtool, by their names in this folder."""
@@ -55,17 +59,21 @@ class Adapter:
 
 def load(words: str) -> Adapter:
     """`fla`, `fla:NAME`, `FILE.py` or `FILE.py:NAME`; NAME is a function of one Task. Raises BesideError."""
-    place, _, name = words.partition(":")
-    name = name or "beside"
+    match = _WORDS.fullmatch(words)
+    place, name = (match[1], match[2] or "beside") if match else (words, "")
     if place in BUILT_IN:
         module = importlib.import_module(f"ssmtool.bench.beside.{place}")
-    elif place.endswith(".py"):
+    elif match and place.endswith(".py"):
         module = _read(Path(place), words)
     else:
         raise BesideError(f"--beside {words}: expected FILE.py, FILE.py:NAME or {', '.join(BUILT_IN)}")
     function = getattr(module, name, None)
     if not callable(function):
-        there = [each for each, value in vars(module).items() if callable(value) and not each.startswith("_")]
+        there = [
+            each
+            for each, value in vars(module).items()
+            if not each.startswith("_") and getattr(value, "__module__", None) == module.__name__ and callable(value)
+        ]
         raise BesideError(
             f"--beside {words}: no function {name} in it; there is: {', '.join(there[:12]) or 'none'}",
             hint=f"def {name}(task): ...",
@@ -86,7 +94,7 @@ def attempt(call: Callable[[], Any], what: str) -> Any:
         raise
     except BaseException as error:  # SystemExit too: a file may end the program it believes to be
         places = traceback.extract_tb(error.__traceback__)
-        own = [each for each in places if "ssmtool/bench/beside/load" not in each.filename.replace("\\", "/")]
+        own = [each for each in places if each.filename != __file__ and not each.filename.startswith("<")]
         where = f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
         said = " ".join(str(error).split()) or "no words"
         raise BesideError(f"{what}: {type(error).__name__}: {said[:400]}{where}") from None
