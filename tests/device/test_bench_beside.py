@@ -15,7 +15,7 @@ from conftest import ROOT, Run
 from ssmtool.bench.beside import Peer, Task, timing
 
 SMALL = ("--device", "ctypes:0", "--heads", "1", "--positions", "2", "--users", "", "--repeat", "2", "--warmup", "1")
-WORDS = ("bench", "fc_ssm_recurrence_seq_warp_multi, 8*", *SMALL)
+WORDS = ("bench", "fc_ssm_recurrence_seq", *SMALL)
 File = Callable[[str], str]
 
 
