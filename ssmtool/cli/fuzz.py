@@ -56,7 +56,13 @@ class _Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in newer r
 @click.option("--vectors", multiple=True, metavar="FILE", help="Change the inputs of this vector (or folder of them).")
 @click.option("--only", multiple=True, metavar="PATTERN", help="Kernels or relations of this name or pattern.")
 @click.option("--rounds", type=click.IntRange(1, 10_000_000), metavar="N", help="Of each kernel and relation.")
-@click.option("--time", "seconds", type=_Seconds(), metavar="TIME", help="Stop after 60s, 5m, 1h. [default: 60s]")
+@click.option(
+    "--time",
+    "seconds",
+    type=_Seconds(),
+    metavar="TIME",
+    help="Stop after 60s, 5m, 1h. [default: 60s, once all had rounds]",
+)
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), metavar="N", help="Of all choices (default: a new one).")
 @click.option("--device", metavar="WORDS", help="cpu, cuda[:N], pycuda[:N], all, ... (default: the GPUs, else cpu).")
 @click.option("--save", type=click.Path(path_type=Path, file_okay=False), default=Path("failures"), metavar="DIR",
@@ -117,7 +123,8 @@ def command(
     from ssmtool.report.fuzz import progress
 
     seed = secrets.randbelow(_SEEDS) if seed is None else seed
-    if rounds is None and seconds is None:
+    unlimited = rounds is None and seconds is None
+    if unlimited:
         seconds = _DEFAULT_SECONDS
     chosen = _choose(app, file, ptx, vectors, only, judge, check)
     names, shown, why = _devices(device)
@@ -129,7 +136,7 @@ def command(
         click.echo(f"seed {seed}, hypothesis {_release()}; the same rounds again: {again} --seed {seed}", err=True)
     plan = Plan(
         chosen.subject, tuple(each.name for each in chosen.targets), seed, names, rounds, seconds,
-        share=device is None or ("," not in device and device != "all"), most=max_failures,
+        share=device is None or ("," not in device and device != "all"), most=max_failures, first_whole=unlimited,
     )  # fmt: skip
     with progress(quiet=quiet) as listener:
         found = fuzz(plan, listener)

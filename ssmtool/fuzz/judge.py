@@ -65,7 +65,7 @@ def faulted(
     faults = getattr(getattr(error, "result", None), "faults", None) or []
     kind = Kind(faults[0].rule, f"line {faults[0].line}") if faults else Kind("fault", type(error).__name__)
     kernels = (faults[0].kernel,) if faults else kernels
-    message = "; ".join(str(fault) for fault in faults[:2]) or str(error)
+    message = "; ".join(str(fault).rstrip(" ;") for fault in faults[:2]) or str(error)
     return Failure(target, kind, kernels, shape, message, case, run)
 
 

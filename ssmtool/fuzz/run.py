@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from ssmtool.fuzz.batch import Batch, BatchResult, Subject, close, run_batch
 from ssmtool.fuzz.engine import Limits
 from ssmtool.fuzz.failure import Failure
+from ssmtool.fuzz.warm import warm
 
 # (result of a batch, everything so far)
 Listener = Callable[[BatchResult, "Fuzzed"], None]
@@ -23,7 +24,8 @@ FIRST = 10
 class Plan:
     """What to run. `rounds` of each target, `seconds` in all; at least one of them. `most` failures end it.
 
-    Several `devices` each run everything, or share the targets' batches.
+    With `first_whole` every target has its first batch, whatever the time. Several `devices` each run everything, or
+    share the targets' batches.
     """
 
     subject: Subject
@@ -34,6 +36,7 @@ class Plan:
     seconds: float | None = None
     share: bool = True
     most: int = 20
+    first_whole: bool = False
     limits: Limits = field(default_factory=Limits)
 
 
@@ -100,8 +103,12 @@ def fuzz(plan: Plan, listener: Listener | None = None) -> Fuzzed:
     started = time.monotonic()
     collected = Collector(found)
     try:
+        if "cpu" in plan.devices:
+            half = None if plan.seconds is None or plan.first_whole else started + plan.seconds / 2
+            warm(plan.subject, plan.targets, half)
         for batch in batches(plan, found.closed):
-            left = None if plan.seconds is None else plan.seconds - (time.monotonic() - started)
+            timed = plan.seconds is not None and not (plan.first_whole and batch.index == 0)
+            left = plan.seconds - (time.monotonic() - started) if timed and plan.seconds is not None else None
             if left is not None and left <= 0:
                 found.ended = "time"
                 break

@@ -79,7 +79,7 @@ class Draw:
 
     def number(self, name: str, low: float = -4.0, high: float = 4.0) -> np.float32:
         """A float32 of the interval in 256 steps; 1, or what is nearest to it, is the simplest."""
-        step = self._choices.integer(name, 0, 256)
+        step = self._choices.integer(f"value of {name}", 0, 256)
         start = min(max(1.0, low), high)
         return np.float32(start if step == 0 else low + (high - low) * (step - 1) / 255)
 

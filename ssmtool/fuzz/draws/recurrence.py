@@ -21,6 +21,10 @@ _SPECIAL = (_UNROLL, _WARP, _SLOTS_WARP, _WARP_MULTI)
 # Rows of a warp of kernel 16, and warps of a block; the last shape is none of its, and nothing is written.
 _SHAPES = ((8, 1), (8, 1), (2, 4), (2, 4), (4, 4), (4, 1), (2, 1), (1, 1))
 _POLICY = "recurrence"
+# Positions: chunks of 1 and 2, none, more than kernel 17 takes at a time (16); of small states, and one head, many.
+_POSITIONS = (1, 2, 3, 0, 4, 5, 7, 9, 2, 3, 17, 33)
+_MANY_POSITIONS = (*_POSITIONS[:-1], 130)
+_FEW, _SMALL = 9, 16
 # Elements of all states of a launch: a round is then some milliseconds.
 _MOST_STATE = 3 * SPECIAL_SIZE * SPECIAL_SIZE
 # Logarithms of decays. Where the exponential is exact (1 or 0) every bit of the result is; then those of a model, and
@@ -80,9 +84,10 @@ def positions(entry: str, choices: Choices, sizes: Sequence[int]) -> GoldenCase:
     """Positions of one user, in one launch or in chunks (kernel 1: one launch each), with snapshots or without."""
     size = _size(entry, choices, sizes)
     guarded = entry in _SPECIAL and size != SPECIAL_SIZE
-    heads = choices.integer("heads", 1, max(1, min(6, _MOST_STATE // (size * size))))
     single = entry == _ONE
-    n = choices.integer("n", 1, 3) if single else choices.pick("n", (1, 2, 3, 0, 4, 5, 7, 9))
+    n = choices.integer("n", 1, 3) if single else choices.pick("n", _POSITIONS if size > _SMALL else _MANY_POSITIONS)
+    most = _MOST_STATE // (size * size)
+    heads = choices.integer("heads", 1, 1 if n > _FEW else max(1, min(6, most)))
     room = choices.integer("unused positions", 0, 1)
     b = Blank(f"fuzz/{entry}", f"S = {size}, {plural(heads, 'head')}, {plural(n, 'position')}")
     shown, count = (None if guarded or not n else _POLICY), max(n, 1) + room
