@@ -173,7 +173,7 @@ def test_the_tutorial_followed_word_for_word_prints_what_it_shows_and_ends_green
             reader.type(step)
     last = [step for step in done if isinstance(step, Typed) and step.command.startswith("ssmtool ci")][-1]
     assert last.code == 0
-    assert {"registry", "build", "run", "golden", "verify", "audit-ptx", "ci"} <= {
+    assert {"registry", "build", "run", "golden", "verify", "fuzz", "audit-ptx", "ci"} <= {
         step.command.split()[1] for step in done if isinstance(step, Typed) and step.command.startswith("ssmtool ")
     }
 
