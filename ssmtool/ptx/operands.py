@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 
@@ -175,6 +176,7 @@ SPECIAL = frozenset(
 )
 
 
+@lru_cache(maxsize=4096)  # asked of every register of every instruction that is walked or lowered
 def is_special(name: str) -> bool:
     """Whether a register name, with its `%` and component, is one of PTX's special registers."""
     if name[:1] != "%":

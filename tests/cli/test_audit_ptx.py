@@ -316,13 +316,30 @@ def test_graph_is_well_formed_whatever_the_kernel_is_called(tmp_path: Path, run:
     assert run(tmp_path, "audit-ptx", HISTORY, "--graph", str(picture)).code == 2
 
 
-def test_cost_tables_and_skips(product: Path, run: Run) -> None:
-    found = run(product, "audit-ptx", "--cost", "--format", "json")
+def test_cost_tables_and_skips_with_launch_shapes_from_settings_and_command_line(product: Path, run: Run) -> None:
+    # In one run: to walk every kernel takes seconds.
+    for kernel in ("fc_sigmoid", "fc_ssm_gated_norm"):
+        settings(product, f'\n[[tool.ssmtool.launch]]\nkernel = "{kernel}"\ngrid = 4\nblock = [64, 2]\n')
+    found = run(
+        product,
+        "audit-ptx",
+        "--cost",
+        "--launch",
+        "fc_sigmoid=2/32",
+        "--assume",
+        "fc_sigmoid.n=512",
+        "--format",
+        "json",
+    )
     assert found.code == 0
     costs = {each["kernel"]: each for each in found.json["extra"]["cost"]["kernels"]}
     assert sum(costs["fc_ssm_recurrence_seq"]["position_slots"].values()) == 715
     # Softplus branches on data: that is said, and not counted as nothing.
     assert {skip["check"] for skip in found.json["skips"]} >= {"cost of fc_ssm_decay_gate"}
+    norm, sigmoid = costs["fc_ssm_gated_norm"], costs["fc_sigmoid"]
+    assert (norm["grid"], norm["block"], norm["warps"]) == ([4, 1, 1], [64, 2, 1], 4)
+    assert (sigmoid["grid"], sigmoid["block"], sigmoid["warps"]) == ([2, 1, 1], [32, 1, 1], 1)
+    assert sigmoid["assumed"]["n"] == 512
 
 
 def test_resources_show_three_tiers_and_occupancy_for_the_launch_shapes(product: Path, run: Run) -> None:
@@ -417,15 +434,8 @@ def test_standard_input_that_is_closed_is_said(monkeypatch: pytest.MonkeyPatch) 
         read_input("-")
 
 
-def test_launch_shapes_from_settings_and_command_line(product: Path, run: Run) -> None:
+def test_launch_shapes_of_the_settings_speak_of_the_projects_kernels(product: Path, run: Run) -> None:
     settings(product, '\n[[tool.ssmtool.launch]]\nkernel = "fc_sigmoid"\ngrid = 4\nblock = [64, 2]\n')
-    found = run(product, "audit-ptx", "--cost", "--assume", "fc_sigmoid.n=512", "--format", "json").json
-    cost = next(each for each in found["extra"]["cost"]["kernels"] if each["kernel"] == "fc_sigmoid")
-    assert (cost["grid"], cost["block"], cost["warps"]) == ([4, 1, 1], [64, 2, 1], 4)
-    found = run(product, "audit-ptx", "--cost", "--launch", "fc_sigmoid=2/32", "--format", "json").json
-    cost = next(each for each in found["extra"]["cost"]["kernels"] if each["kernel"] == "fc_sigmoid")
-    assert (cost["grid"], cost["warps"]) == ([2, 1, 1], 1)
-    # They speak of the project's kernels: another file need not have them.
     (product / "k.ptx").write_text(SMALL)
     assert run(product, "audit-ptx", str(product / "k.ptx"), "--cost").code == 0
     settings(product, '\n[[tool.ssmtool.launch]]\nkernel = "fc_sigmid"\ngrid = 4\nblock = 64\n')
