@@ -106,8 +106,8 @@ def _fixed(array: F32) -> F32:
 class _Bits(Bench):
     """Only what is equal bit for bit is judged here.
 
-    R5 also has outputs that are close, by a tolerance that inputs which cancel exceed: q k of about 0 does, once in some
-    hundred rounds. Kernel 13's outputs are held to their bits by its own contract.
+    R5 also has outputs that are close, by a tolerance that cancelling inputs exceed: a q k of about 0 does, once in a
+    few hundred rounds. Kernel 13's outputs are held to their bits by its own contract.
     """
 
     def close(self, what: str, got: F32, want: F32, axes: str, *, nmse: float, max_rms: float) -> None:

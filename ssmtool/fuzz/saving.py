@@ -50,7 +50,8 @@ def save(found: Found, subject: Subject, seed: int, folder: Path | None, purse: 
     failure = found.failure
     case, saved.shown = vector_of(failure, seed, found.round)
     saved.looks_like = list(failure.looks_like)
-    if case is not None and failure.after and case.after:
+    # Known mistakes and patterns are about values; last bits fit many of them by chance.
+    if case is not None and failure.after and case.after and failure.kind.what != "bits":
         saved.looks_like += explain(case, case.meta.runs[0], failure.after, failure.results, purse)
     if folder is None:
         return saved
