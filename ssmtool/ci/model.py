@@ -32,7 +32,10 @@ WORDS = {Verdict.OK: "ok", Verdict.WRONG: "wrong", Verdict.UNCHECKED: "not check
 
 @dataclass(frozen=True)
 class Options:
-    """What to run. `require` are words of `ssmtool doctor --require`; `base` is a git revision; `graphs` draws them."""
+    """What to run. `require` are words of `ssmtool doctor --require`; `base` is a git revision; `graphs` draws them.
+
+    `scheduler` is where the workers of a cluster verify, None for this machine.
+    """
 
     steps: tuple[str, ...] = STEPS
     quick: bool = False
@@ -40,6 +43,7 @@ class Options:
     require: tuple[str, ...] = ()
     base: str | None = None
     graphs: bool = False
+    scheduler: str | None = None
 
 
 @dataclass

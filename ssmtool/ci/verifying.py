@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ssmtool.device import Devices
-    from ssmtool.golden import ArrayResult
+    from ssmtool.golden import ArrayResult, GoldenCase
+    from ssmtool.verify.engine import Options
     from ssmtool.verify.loaded import Text
     from ssmtool.verify.result import Outcome, Result
 
@@ -88,7 +89,7 @@ def _bare(outcome: Outcome, kernels: Mapping[str, Any], header: str) -> list[Ski
 
 def verify(context: Context, wanted: Wanted) -> tuple[Outcome, list[Skip]]:
     """Run it, and say what was left out. The options are those of the context: `quick` and `device`."""
-    from ssmtool.verify.engine import Options, applicable, relation_kernels, run
+    from ssmtool.verify.engine import Options, applicable, relation_kernels
     from ssmtool.verify.quick import quick_cases
     from ssmtool.verify.relations import all_relations
     from ssmtool.verify.sources import read_vectors
@@ -122,11 +123,9 @@ def verify(context: Context, wanted: Wanted) -> tuple[Outcome, list[Skip]]:
                     "ssmtool ci",
                 )
             )
-    with _devices(context) as (devices, why):
-        outcome = run(
-            wanted.texts, vectors.cases, list(devices), relations=names is None or bool(names), options=options,
-            listener=context.listener, share=_shares(context.options.device), warm=True,
-        )  # fmt: skip
+    with_relations = names is None or bool(names)
+    where = _here if context.options.scheduler is None else _on_cluster
+    outcome, why = where(context, wanted.texts, vectors.cases, options, relations=with_relations)
     outcome.results += vectors.damaged
     for result in outcome:
         if result.path is not None:
@@ -136,15 +135,50 @@ def verify(context: Context, wanted: Wanted) -> tuple[Outcome, list[Skip]]:
     return outcome, [*why, *skips]
 
 
+def _here(
+    context: Context, texts: Sequence[Text], cases: Sequence[GoldenCase], options: Options, *, relations: bool
+) -> tuple[Outcome, list[Skip]]:
+    from ssmtool.verify.engine import run
+
+    with _devices(context) as (devices, why):
+        return run(
+            texts, cases, list(devices), relations=relations, options=options, listener=context.listener,
+            share=_shares(context.options.device), warm=True,
+        ), why  # fmt: skip
+
+
+def _on_cluster(
+    context: Context, texts: Sequence[Text], cases: Sequence[GoldenCase], options: Options, *, relations: bool
+) -> tuple[Outcome, list[Skip]]:
+    """By the workers of a cluster; a worker that is refused or has gone is a skip that says so."""
+    from ssmtool.cluster import open_cluster
+
+    assert context.options.scheduler is not None
+    with open_cluster(context.options.scheduler) as cluster:
+        chosen = cluster.choose(context.options.device, _target(context))
+        outcome = cluster.verify(
+            texts, cases, chosen, relations=relations, options=options, listener=context.listener
+        )  # fmt: skip
+    skips = [Skip("a worker", words) for words in cluster.notes if words.startswith("worker ")]
+    if all(each.word == "cpu" for each in chosen):
+        skips.append(Skip(CARD, f"only workers with the resource {chosen[0].resource} were used"))
+    return outcome, skips
+
+
+def _target(context: Context) -> str | None:
+    """`sm_37`, where it is required."""
+    return next(
+        (word.partition(":")[0] for word in context.options.require if word.startswith("sm_")),
+        None,
+    )
+
+
 @contextmanager
 def _devices(context: Context) -> Iterator[tuple[Devices, list[Skip]]]:
     """The devices asked for; where nobody asked, the cards, or the CPU and a skip that says why."""
     from ssmtool.device import DeviceError, open_devices
 
-    target = next(
-        (word.partition(":")[0] for word in context.options.require if word.startswith("sm_")),
-        None,
-    )
+    target = _target(context)
     asked = context.options.device
     skips = []
     if asked is not None:

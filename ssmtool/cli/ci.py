@@ -59,6 +59,11 @@ STEPS = ("build", "registry", "audit-ptx", "verify")
     help="Of verify: cpu, cuda[:N], all, ... (default: the GPUs, else cpu).",
 )
 @click.option(
+    "--scheduler",
+    metavar="WHERE",
+    help="Verify on the workers of dask.distributed, as ssmtool verify --scheduler.",
+)
+@click.option(
     "--base",
     metavar="REV",
     help="Say what changed for the better or worse since this git revision.",
@@ -79,6 +84,7 @@ def command(
     skip: tuple[str, ...],
     require: tuple[str, ...],
     device: str | None,
+    scheduler: str | None,
     base: str | None,
     html: Path | None,
     output_format: str,
@@ -121,6 +127,7 @@ def command(
         words,
         base,
         graphs=html is not None or output_format == "json",
+        scheduler=scheduler,
     )
     with progress(quiet=app.quiet or output_format != "console") as listener:
         whole = run(Context(project, options, listener), tell=_teller(app, output_format))
@@ -189,6 +196,7 @@ def _command(options: Options) -> str:
         words += [word for step in options.steps for word in ("--only", step)]
     words += ["--require", ",".join(options.require)] if options.require else []
     words += ["--device", shlex.quote(options.device)] if options.device else []
+    words += ["--scheduler", shlex.quote(options.scheduler)] if options.scheduler else []
     words += ["--base", shlex.quote(options.base)] if options.base else []
     return " ".join(words)
 

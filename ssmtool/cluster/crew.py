@@ -20,6 +20,7 @@ from ssmtool.cluster import worker as remote
 from ssmtool.cluster.identity import difference, identity
 from ssmtool.cluster.job import Job, Opened
 from ssmtool.cluster.link import Ended, Link, LinkError, WorkerFacts
+from ssmtool.cluster.resources import start_command
 from ssmtool.errors import SsmtoolError
 
 _LOOK_S = 0.5
@@ -170,7 +171,7 @@ class Crew:
         words = [f"{count} with {what}" for what, count in there.most_common(_SHOWN)]
         words += [f"{refused} that cannot be used"] if refused else []
         words += ["one that does not make ready"] if self.coming(resource) else []
-        return f"no worker of {self.link.where} has the resource {resource}; there is {' and '.join(words) or 'none'}"
+        return f"no worker of {self.link.where} has the resource {resource}; there is {', '.join(words) or 'none'}"
 
     # ------------------------------------------------------------------------------------------------------ a whole
 
@@ -185,8 +186,14 @@ class Crew:
             if not lacking and (not coming or waited > patience.start):
                 return
             if waited > patience.ready or (not coming and waited > patience.start):
-                raise NoWorkerError("; ".join([self.missing(lacking[0]), *self.notes[:_SHOWN]]))
+                words = [each for each in self.notes if each.startswith("worker ")]
+                raise NoWorkerError("; ".join([self.missing(lacking[0]), *words[:_SHOWN]]), hint=self._hint(lacking[0]))
             self.next_event(0.1)
+
+    def _hint(self, resource: str) -> str:
+        if self.link.where.local:
+            return "a local cluster has the CPU alone; without --scheduler the cards of this machine share the cases"
+        return start_command(resource, self.link.where.address)
 
     def dismiss(self) -> None:
         """Have every worker forget the job, without waiting long for one that does not answer."""

@@ -26,8 +26,16 @@ from ssmtool.errors import SsmtoolError
 CONNECT_S = 4.0
 _ASK_S = 5.0
 _CLOSE_S = 5.0
-# A task that was running on this many workers as they ended is given up. Of a scheduler of one's own, dask's setting.
-_LOCAL_FAILURES = 1
+# Cases travel inside tasks, since data apart from them is lost with the worker that holds it: no warning for that.
+_CONFIG = {"distributed.admin.large-graph-warning-threshold": "1TiB"}
+# Of a cluster of one's own. A task is suspected when two workers have ended under it (dask's default is four), and
+# nobody looks at the statistics, which take up to a twentieth of each processor.
+_LOCAL = {
+    "distributed.scheduler.allowed-failures": 1,
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+}
 # distributed serves metrics by HTTP in any case: where nobody else can reach them, and on a port that is free.
 _HTTP = "127.0.0.1:0"
 _START = "dask scheduler --no-dashboard"
@@ -146,15 +154,7 @@ def open_link(where: Where) -> Link:
     dask = require_distributed()
     with contextlib.ExitStack() as stack:
         stack.enter_context(_silence())
-        stack.enter_context(
-            dask.config.set(
-                {
-                    # Cases travel inside tasks, since data apart from them is lost with the worker that holds it.
-                    "distributed.admin.large-graph-warning-threshold": "1TiB",
-                    **({"distributed.scheduler.allowed-failures": _LOCAL_FAILURES} if where.local else {}),
-                }
-            )
-        )
+        stack.enter_context(dask.config.set(_CONFIG | (_LOCAL if where.local else {})))
         with warnings.catch_warnings():
             # Versions are compared here, and what does not fit is refused.
             warnings.simplefilter("ignore", _distributed().versions.VersionMismatchWarning)

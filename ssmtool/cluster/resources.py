@@ -27,13 +27,13 @@ class Wanted:
     resource: str
     require: str | None = None
 
-    @property
-    def command(self) -> str:
-        """How a worker with this resource is started."""
-        if self.resource == CPU:
-            return "dask worker ADDRESS --nworkers auto --nthreads 1 --resources CPU=1"
-        has = "GPU=1" if self.resource == GPU else f"GPU=1,{self.resource}=1"
-        return f"CUDA_VISIBLE_DEVICES=0 dask worker ADDRESS --nthreads 1 --resources {has}"
+
+def start_command(resource: str, address: str = "ADDRESS") -> str:
+    """How a worker with a resource is started: for the CPU as many as there are processors, else one for each card."""
+    if resource == CPU:
+        return f"dask worker {address} --nworkers -1 --nthreads 1 --resources CPU=1"
+    has = f"{resource}=1" if resource == GPU else f"GPU=1 {resource}=1"
+    return f"CUDA_VISIBLE_DEVICES=0 dask worker {address} --nthreads 1 --resources '{has}'"
 
 
 def choose(device: str | None, require: str | None, there: Collection[str]) -> tuple[Wanted, ...]:

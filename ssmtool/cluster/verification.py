@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ssmtool.cluster.job import Job, Opened
-from ssmtool.cluster.resources import Wanted
+from ssmtool.cluster.resources import Wanted, start_command
 from ssmtool.errors import SsmtoolError
 
 if TYPE_CHECKING:
@@ -71,9 +71,7 @@ class Verification(Job):
         devices = open_devices(wanted.word, require=wanted.require)
         self._devices.append(devices)
         if len(devices) != 1:
-            raise SsmtoolError(
-                f"it sees {len(devices)} cards: start one worker for each", hint=f"for example {wanted.command}"
-            )
+            raise SsmtoolError(f"it sees {len(devices)} cards: start one worker for each", hint=start_command(resource))
         device = devices[0]
         self._loaded[resource] = Loaded(device, self._texts, check=self._options.check)
         return Opened(str(device).partition(" ")[2].strip("()"), "" if device.real else _cache())
