@@ -198,7 +198,7 @@ def _report(app: AppContext, reports: list[BenchReport], project: Project, devic
             for name, each in different
         ],
         required_skips=[
-            Skip(f"bench of {each.peer} on {report.device}", each.problem)
+            Skip(f"bench of {each.peer} on {report.device}", each.problem, each.mend)
             for report in reports
             for each in report.beside
             if each.problem is not None

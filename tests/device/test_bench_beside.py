@@ -144,6 +144,7 @@ def test_work_that_is_in_a_stream_of_its_own_is_seen(run: Run, file: File, monke
     ran = run(ROOT, *WORDS, "--beside", mine)
     assert ran.code == 2
     assert "its work goes on after the event behind it" in ran.out
+    assert "mend it: put it into the default stream" in ran.out
 
 
 def test_the_queue_is_kept_busy_for_as_long_as_the_host_takes() -> None:

@@ -60,7 +60,7 @@ def time_beside(
         try:
             peers = adapter.peers(task)
         except BesideError as error:
-            found.append(Beside(adapter.words, group.title, problem=error.message))
+            found.append(Beside(adapter.words, group.title, problem=error.message, mend=error.hint))
             continue
         for peer in peers:
             result = Beside(peer.name, group.title, group.cases[0].bytes, group.operations, copy_bytes_per_second)
@@ -72,7 +72,7 @@ def time_beside(
                     given = arrays(attempt(peer.outputs, f"{what}: outputs()"), what)
                     result.differences = differences(given, ours, what)
             except BesideError as error:
-                result.problem = error.message
+                result.problem, result.mend = error.message, error.hint
             found.append(result)
     return found
 
