@@ -9,14 +9,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 
-# A few hundred others were run by hand when this was written: each costs a compilation.
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+# A few hundred others were run by hand when this was written: each costs a compilation, which takes three times as long
+# with bounds checked, and what diverges is the same.
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, (1 << 64) - 1))
 def test_random_kernels_leave_the_bits_that_threads_one_by_one_leave(seed: int) -> None:
     assert difference(generate(seed)) == ""
 
 
-@settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, (1 << 64) - 1))
 def test_unchecked_kernels_leave_the_same_bits(seed: int) -> None:
     assert difference(generate(seed), "none") == ""
@@ -123,10 +124,10 @@ HAND = {
 
 
 @pytest.mark.parametrize("name", HAND)
-@pytest.mark.parametrize("block", [(64, 1, 1), (33, 1, 1), (8, 5, 2)])
-def test_a_known_trap(name: str, block: tuple[int, int, int]) -> None:
+@pytest.mark.parametrize(("block", "check"), [((64, 1, 1), "bounds"), ((33, 1, 1), "none"), ((8, 5, 2), "none")])
+def test_a_known_trap(name: str, block: tuple[int, int, int], check: str) -> None:
     made = kernel(HAND[name], block)
-    assert executed(made, "bounds") == reference(made)
+    assert executed(made, check) == reference(made)
 
 
 def test_the_generator_makes_kernels_that_matter() -> None:

@@ -71,10 +71,15 @@ def _loads(space: str, shape: str) -> str:
             f"ld{dot}{'' if count == 1 else f'.v{count}'}.{kind} {_listed(found)}, [%rd3+{16 * (number % 3)}];"
         )
         for k, register in enumerate(found):
-            real = {"f32": f"mov.b32 %r7, {register}; cvt.u64.u32 %rd7, %r7;", "f64": f"mov.b64 %rd7, {register};"}
-            lines.append(
-                real.get(kind, f"mov.u64 %rd7, {register};") + f"st.global.u64 [%rd1+{32 * number + 8 * k}], %rd7;"
-            )
+            real = {
+                "f32": f"mov.b32 %r7, {register}; cvt.u64.u32 %rd2{k}, %r7;",
+                "f64": f"mov.b64 %rd2{k}, {register};",
+            }
+            lines.append(real.get(kind, f"mov.u64 %rd2{k}, {register};"))
+        # By twos: the bounds of the stores are half of what LLVM compiles here.
+        for k in range(0, count, 2):
+            words = f"{{%rd2{k}, %rd2{k + 1}}}" if count > 1 else "%rd20"
+            lines.append(f"st.global{'.v2' if count > 1 else ''}.u64 [%rd1+{32 * number + 8 * k}], {words};")
     return kernel("\n".join(lines), ".param .u64 data, .param .u64 out", _CONST if space == "const" else "", head)
 
 
