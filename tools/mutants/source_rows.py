@@ -155,7 +155,7 @@ _BASE: tuple[Mutant, ...] = (
     _row("gate-sigmoid", "silu(z[base + i])", "__frcp_rn(one_plus_exp_neg(z[base + i]))", "sigmoid for silu in the gate"),
     _row("fast-exp", "return __fadd_rn(1.0f, expf(-x));", "return __fadd_rn(1.0f, __expf(-x));", "the approximate exp"),
     _row("bare-add", "return __fadd_rn(1.0f, expf(-x));", "return 1.0f + expf(-x);", "the compiler fuses expf's last product into the sum",
-         "one rounding fewer, in all kernels alike: within every tolerance by design, and relations compare kernels with each other"),
+         "that product is by a power of two, so it is exact (or so small that 1 is the sum): the same bits, fused or not"),
 )  # fmt: skip
 
 # What the fast kernels do otherwise: rows in lanes, sums merged, positions staged, one launch for six.
