@@ -14,6 +14,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from ssmtool import ptx
@@ -41,7 +42,7 @@ class Subject:
     judge: Judge = "contract"
     check: Check = "all"
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """The same for equal subjects only."""
         return hashlib.sha256(repr(self).encode()).hexdigest()

@@ -97,6 +97,7 @@ def positions(entry: str, choices: Choices, sizes: Sequence[int]) -> GoldenCase:
     snaps = not single and choices.flag("snapshots")
     if snaps:
         b.poison("snaps", (count, heads, size, size), "t h j i", shown, group="t h")
+    rows = choices.pick("rows of a warp", (8, 4)) if entry == _WARP_MULTI else 0
     scale, start = _scale(choices, size), 0
     for length in [1] * n if single else cuts(choices, n):
         row = min(start, count - 1)
@@ -109,7 +110,7 @@ def positions(entry: str, choices: Choices, sizes: Sequence[int]) -> GoldenCase:
             b.launch(entry, entry, (max(1, size // 4), heads), 128, 2 * max(length, 1), "s", *at, size, heads, length,
                      scale, image)  # fmt: skip
         elif entry == _WARP_MULTI:
-            b.launch(entry, entry, (4, heads), 128, 0, "s", *at, size, heads, length, scale, image)
+            b.launch(entry, entry, (32 // rows, heads), 128, 0, "s", *at, size, heads, length, scale, image)
         else:
             block = SPECIAL_SIZE if entry == _UNROLL else size
             b.launch(entry, entry, (size, heads), block, block, "s", *at, size, heads, length, scale, image)
