@@ -62,8 +62,8 @@ class Timing:
 class Beside:
     """Work from outside, timed in the same run. `host_seconds` is the least that the host took to start it once.
 
-    `bytes` and `operations` are those that our kernels of the group must do. `problem` says why there are no times, `mend` what
-    to do about it.
+    `bytes` and `operations` are those that our kernels of the group must do. `problem` says why there are no times,
+    `mend` what to do about it.
     """
 
     peer: str
