@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from execute.differential import difference, executed, reference
 from execute.random_kernels import Generator, Kernel, generate, wrapped
@@ -25,7 +27,10 @@ def test_unchecked_kernels_leave_the_same_bits(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [90, 1069])
 def test_kernels_that_once_went_wrong(seed: int) -> None:
-    assert difference(generate(seed)) == ""
+    made = generate(seed)
+    # The first has 300 threads in one vector: with bounds checked LLVM takes 12 s for it.
+    assert difference(made, "none") == ""
+    assert difference(replace(made, block=(min(made.block[0], 60), *made.block[1:]))) == ""
 
 
 def kernel(body: str, block: tuple[int, int, int] = (64, 1, 1)) -> Kernel:
