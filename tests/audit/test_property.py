@@ -252,7 +252,7 @@ def analysed(text: str, assumed: dict[str, int]) -> tuple[Function, PathAnalysis
 small = st.integers(-2, 6)
 
 
-@settings(max_examples=1200, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=500, suppress_health_check=[HealthCheck.too_slow])
 @given(
     statements,
     st.tuples(small, small),
@@ -277,7 +277,7 @@ def test_what_ran_was_never_called_dead(
     assert len(runner.ran) - loads <= counts.local_stores
 
 
-@settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=250, suppress_health_check=[HealthCheck.too_slow])
 @given(statements, st.tuples(small, small), st.integers(1, 40))
 def test_a_launch_that_can_be_walked_counts_as_the_execution_does(
     body: list[Any], parameters: tuple[int, int], threads: int

@@ -18,6 +18,15 @@ CORPUS = ROOT / "tests/ptx/corpus"
 RANDOM = np.random.default_rng(11)
 
 
+@pytest.fixture(autouse=True)
+def narrow_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks run as vectors of 64 threads, several to a block: LLVM takes six times as long for one of 256.
+
+    How wide a block may be is not what these tests are about.
+    """
+    monkeypatch.setattr("ssmtool.execute.program.kernel.WIDTHS", (64,))
+
+
 @pytest.fixture(scope="module", params=PRODUCERS, ids=lambda path: path.stem)
 def small(request: pytest.FixtureRequest) -> Module:
     path: Path = request.param
