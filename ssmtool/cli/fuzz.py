@@ -83,6 +83,11 @@ class _Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in newer r
 )
 @click.option("--max-failures", type=click.IntRange(1, 1000), default=20, show_default=True, metavar="N",
               help="Stop after so many distinct ones.")  # fmt: skip
+@click.option(
+    "--scheduler",
+    metavar="WHERE",
+    help="Run on the workers of dask.distributed: tcp://HOST:PORT, tls://..., a scheduler file, or local[:N].",
+)
 @report_format_option
 @click.pass_obj
 @exits_with_code
@@ -100,6 +105,7 @@ def command(
     judge: Literal["contract", "policy"],
     check: Literal["all", "bounds"],
     max_failures: int,
+    scheduler: str | None,
     output_format: str,
 ) -> int:
     """Launch kernels at random, and shrink what fails to the smallest.
@@ -127,7 +133,7 @@ def command(
     if unlimited:
         seconds = _DEFAULT_SECONDS
     chosen = _choose(app, file, ptx, vectors, only, judge, check)
-    names, shown, why = _devices(device)
+    names, shown, why = _devices(device) if scheduler is None else ((), [], [])
     quiet = app.quiet or output_format != "console"
     again = _again(file, ptx, vectors, only, device, judge, check)
     if not quiet:
@@ -138,9 +144,28 @@ def command(
         chosen.subject, tuple(each.name for each in chosen.targets), seed, names, rounds, seconds,
         share=device is None or ("," not in device and device != "all"), most=max_failures, first_whole=unlimited,
     )  # fmt: skip
-    with progress(quiet=quiet) as listener:
-        found = fuzz(plan, listener)
+    if scheduler is None:
+        with progress(quiet=quiet) as listener:
+            found = fuzz(plan, listener)
+    else:
+        found, shown = _on_cluster(plan, scheduler, device, quiet=quiet)
     return _report(app, chosen, plan, found, shown, save, f"{again} --seed {seed}", output_format)
+
+
+def _on_cluster(plan: Plan, scheduler: str, device: str | None, *, quiet: bool) -> tuple[Fuzzed, list[str]]:
+    """By workers; and what they are. What there is to say about them is said."""
+    from ssmtool.cluster import open_cluster
+    from ssmtool.cluster.fuzzing import fuzz_on_cluster
+    from ssmtool.report.fuzz import progress
+
+    with open_cluster(scheduler) as cluster:
+        wanted = cluster.choose(device, None)
+        with progress(quiet=quiet) as listener:
+            found = fuzz_on_cluster(cluster, plan, wanted, listener)
+        if not quiet:
+            for note in cluster.notes:
+                click.echo(note, err=True)
+    return found, [f"{each.word} on {scheduler}" for each in wanted]
 
 
 @dataclass

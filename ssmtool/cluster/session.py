@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ssmtool.golden import GoldenCase
     from ssmtool.verify.engine import Listener, Options, Ptx
     from ssmtool.verify.result import Outcome
+
+Answers = Generator[Answer, None, None]
 
 
 class Cluster:
@@ -53,29 +55,26 @@ class Cluster:
             patience=self._patience, notes=self.notes,
         )  # fmt: skip
 
-    def sweep(self, job: Job, loads: Iterable[Any], resource: str = CPU, *, seconds: float = 1.0) -> Iterator[Answer]:
+    def sweep(self, job: Job, loads: Iterable[Any], resource: str = CPU, *, seconds: float = 1.0) -> Answers:
         """Each load done once, in any order, answered as it comes; `loads` may be without end.
 
         `seconds` is a guess of what one takes: short ones travel together. Who leaves the loop ends the sweep. Raises
         NoWorkerError when no worker has the resource.
         """
-        held: dict[int, Any] = {}
+        return self.sweeps(job, [(resource, loads)], seconds=seconds)
 
-        def sized() -> Iterator[Sized]:
-            for number, load in enumerate(loads):
-                held[number] = load
-                yield Sized(number, "", seconds)
-
-        count = len(loads) if isinstance(loads, Sequence) else None
-        crew = Crew(self._link, job, [resource], self.notes)
+    def sweeps(
+        self, job: Job, loads: Sequence[tuple[str, Iterable[Any]]], *, seconds: float = 1.0
+    ) -> Answers:  # fmt: skip
+        """The same for several resources at once; `Answer.lane` says which of `loads` it is of."""
+        crew = Crew(self._link, job, [resource for resource, _ in loads], self.notes)
         try:
             crew.gather(self._patience)
-            batches = Batches(
-                sized(), held.pop, lambda: sum(each.slots(resource) for each in crew.ready(resource)), count
-            )  # fmt: skip
-            for answer in Sweep(crew, [Lane(resource, batches)], self._patience):
+            batches = [_batches(crew, resource, each, seconds) for resource, each in loads]
+            lanes = [Lane(resource, batch) for (resource, _), batch in zip(loads, batches, strict=True)]
+            for answer in Sweep(crew, lanes, self._patience):
                 if answer.error is None:
-                    batches.learn(answer.piece.number, answer.seconds)
+                    batches[answer.lane].learn(answer.piece.number, answer.seconds)
                 yield answer
         finally:
             crew.dismiss()
@@ -91,6 +90,18 @@ class Cluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _batches(crew: Crew, resource: str, loads: Iterable[Any], seconds: float) -> Batches:
+    held: dict[int, Any] = {}
+
+    def sized() -> Iterator[Sized]:
+        for number, load in enumerate(loads):
+            held[number] = load
+            yield Sized(number, "", seconds)
+
+    count = len(loads) if isinstance(loads, Sequence) else None
+    return Batches(sized(), held.pop, lambda: sum(each.slots(resource) for each in crew.ready(resource)), count)
 
 
 def open_cluster(words: str, *, patience: Patience | None = None, notes: list[str] | None = None) -> Cluster:
