@@ -47,21 +47,25 @@ def test_a_reduction_tree(block: int, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("block", [32, 40, 64, 160, 256, 1024])
-@pytest.mark.parametrize("limit", [0, 1, 33, 5000])
-def test_bar_red(block: int, limit: int, mode: str) -> None:
+def test_bar_red(block: int, mode: str) -> None:
+    """The predicate holds in the first 0, 1, 33 or 5000 threads, by block of the grid."""
+    limits = (0, 1, 33, 5000)
     body = (
         MODES[mode]
-        + f"""
-    setp.lt.u32 %p1, %i, {limit}; bar.red.popc.u32 %r1, 0, %p1; bar.red.and.pred %p2, 0, %p1;
+        + "mov.u32 %r10, %ctaid.x; mov.u32 %r11, 0;"
+        + "".join(f"setp.eq.u32 %p4, %r10, {k}; selp.u32 %r11, {limits[k]}, %r11, %p4;" for k in (1, 2, 3))
+        + """
+    setp.lt.u32 %p1, %i, %r11; bar.red.popc.u32 %r1, 0, %p1; bar.red.and.pred %p2, 0, %p1;
     bar.red.or.pred %p3, 0, %p1;
     bar.red.popc.u32 %r2, 0, !%p1; barrier.red.popc.aligned.u32 %r3, 1, %p1;
     selp.u32 %r4, 1, 0, %p2; selp.u32 %r5, 2, 0, %p3; or.b32 %r4, %r4, %r5;
-    st.global.v4.u32 [%rd1], {{%r1, %r2, %r3, %r4}};
+    st.global.v4.u32 [%rd1], {%r1, %r2, %r3, %r4};
     """
     )
-    found = words(body, 4, block)
-    yes = min(limit, block)
-    assert (found == [yes, block - yes, yes, (yes == block) + 2 * (yes > 0)]).all()
+    found = words(body, 4, block, grid=len(limits)).reshape(len(limits), block, 4)
+    for limit, rows in zip(limits, found, strict=True):
+        yes = min(limit, block)
+        assert (rows == [yes, block - yes, yes, (yes == block) + 2 * (yes > 0)]).all()
 
 
 @pytest.mark.parametrize("block", [64, 96, 256, 1024])
