@@ -74,30 +74,42 @@ def _steps(given: RegistryInput, kernel: SourceKernel) -> tuple[str, str]:
 
 
 def _without_symbol(given: RegistryInput, kernel: SourceKernel) -> Finding:
-    steps, fix = _steps(given, kernel)
-    return Finding(
-        rule="registry/kernel-without-symbol",
-        severity=Severity.ERROR,
-        kernel=kernel.name,
-        message=f"{kernel.name} is defined here, and the PTX in {given.header_path} does not have it: {steps}",
-        path=kernel.path,
-        line=kernel.line,
-        effect="inert: the header is older than the source, and the program runs without this kernel",
-        fix=fix,
+    return _inert(
+        given,
+        kernel,
+        "registry/kernel-without-symbol",
+        f"{kernel.name} is defined here, and the PTX in {given.header_path} does not have it",
+        "inert: the header is older than the source, and the program runs without this kernel",
     )
 
 
 def _not_in_header(given: RegistryInput, kernel: SourceKernel) -> Finding:
     """A fresh compilation has it, the header on disk does not."""
+    return _inert(
+        given,
+        kernel,
+        "registry/symbol-not-in-header",
+        f"{kernel.name} compiles, and the header does not have it yet",
+        "inert: the program still loads the old PTX",
+    )
+
+
+def _inert(given: RegistryInput, kernel: SourceKernel, rule: str, message: str, effect: str) -> Finding:
+    """A kernel on its way to the loader, with the steps behind it and before it."""
     steps, fix = _steps(given, kernel)
+    return _of_kernel(kernel, rule, Severity.ERROR, f"{message}: {steps}", effect, fix)
+
+
+def _of_kernel(kernel: SourceKernel, rule: str, severity: Severity, message: str, effect: str, fix: str) -> Finding:
+    """A finding where the kernel is defined."""
     return Finding(
-        rule="registry/symbol-not-in-header",
-        severity=Severity.ERROR,
+        rule=rule,
+        severity=severity,
         kernel=kernel.name,
-        message=f"{kernel.name} compiles, and the header does not have it yet: {steps}",
+        message=message,
         path=kernel.path,
         line=kernel.line,
-        effect="inert: the program still loads the old PTX",
+        effect=effect,
         fix=fix,
     )
 
@@ -110,32 +122,23 @@ def _mangled(
     effect = f"its symbol is {symbol or 'a C++ name (_Z...)'}, so no loader finds it as {kernel.name}"
     if kernel.name in names and simulation is not None and simulation.message:
         effect += f"; {user_sees(simulation)}"
+    message = f'{kernel.name} is declared without extern "C"'
     return [
-        Finding(
-            rule="registry/no-extern-c",
-            severity=Severity.ERROR,
-            kernel=kernel.name,
-            message=f'{kernel.name} is declared without extern "C"',
-            path=kernel.path,
-            line=kernel.line,
-            effect=effect,
-            fix=f'write: extern "C" __global__ void {kernel.name}(...); then: {BUILD}',
+        _of_kernel(
+            kernel, "registry/no-extern-c", Severity.ERROR, message, effect, f"{_declare(kernel)}; then: {BUILD}"
         )
     ]
 
 
+def _declare(kernel: SourceKernel) -> str:
+    return f'write: extern "C" __global__ void {kernel.name}(...)'
+
+
 def _about_to_be_mangled(kernel: SourceKernel) -> Finding:
     """A kernel that lost its extern "C" after the header was made; a warning: an earlier declaration may have one."""
-    return Finding(
-        rule="registry/no-extern-c",
-        severity=Severity.WARNING,
-        kernel=kernel.name,
-        message=f'{kernel.name} is declared without extern "C"; the header still has it under its own name',
-        path=kernel.path,
-        line=kernel.line,
-        effect='unless an earlier declaration says extern "C", the next build gives it a C++ name that no loader finds',
-        fix=f'write: extern "C" __global__ void {kernel.name}(...)',
-    )
+    message = f'{kernel.name} is declared without extern "C"; the header still has it under its own name'
+    effect = 'unless an earlier declaration says extern "C", the next build gives it a C++ name that no loader finds'
+    return _of_kernel(kernel, "registry/no-extern-c", Severity.WARNING, message, effect, _declare(kernel))
 
 
 def _symbols_without_source(given: RegistryInput) -> list[Finding]:
