@@ -47,7 +47,8 @@ class VectorTarget(CaseTarget):
         if way == "zeros":
             return np.zeros_like(array)
         if way == "scaled":
-            return np.asarray(np.ldexp(array, choices.integer(f"exponent of {name}", -12, 4)))
+            with np.errstate(over="ignore"):
+                return np.asarray(np.ldexp(array, choices.integer(f"exponent of {name}", -12, 4)))
         if way == "turned":  # along the last axis
             return np.ascontiguousarray(np.roll(array, 1, axis=-1))
         if way == "filled":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -160,18 +159,38 @@ def test_without_hypothesis_it_says_what_to_install(
 
 
 def test_ctrl_c_ends_it_with_130_and_what_was_found(here: Path, wrong: Path) -> None:
-    command = [sys.executable, "-m", "ssmtool", *FUZZ, "--ptx", str(wrong), "--only", "fc_sigmoid", "--time",
-               "5m", "--format", "json"]  # fmt: skip
-    command += ["--only", "fc_ssm_decay_gate", "--seed", "3"]
+    command = [
+        sys.executable, "-m", "ssmtool", *FUZZ, "--ptx", str(wrong), "--only", "fc_sigmoid",
+        "--only", "fc_ssm_decay_gate", "--time", "5m", "--seed", "3",
+    ]  # fmt: skip
     process = subprocess.Popen(
         command, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
     )
-    time.sleep(6)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("wrong: fc_sigmoid"):
+            break
+    time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    report = json.loads(out)
-    assert report["extra"]["partial"]
-    assert report["extra"]["ended"] == "interrupted"
-    assert any(each["check"] == "the rest of the rounds" for each in report["skips"])
-    assert [each["target"] for each in report["extra"]["failures"]] == ["fc_sigmoid"]
+    assert "INTERRUPTED: this is what was found by then" in flat(out)
+    assert "the rest of the rounds: interrupted" in flat(out)
+    assert "[fuzz/value]" in out
+    assert list((here / "failures").glob("fc_sigmoid-value-x-*-cpu.npz"))
+
+
+def test_an_interrupted_run_says_so_in_json(run: Run, here: Path, right: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ssmtool.fuzz import run as whole
+    from ssmtool.fuzz.batch import Batch, BatchResult
+
+    def interrupted(batch: Batch) -> BatchResult:
+        return BatchResult(batch.target, batch.index, batch.device, rounds=3, interrupted=True)
+
+    monkeypatch.setattr(whole, "run_batch", interrupted)
+    ran = run(here, *FUZZ, "--ptx", str(right), "--only", "fc_sigmoid", "--rounds", "9", "--format", "json")
+    assert ran.code == 130
+    assert ran.json["extra"]["partial"]
+    assert ran.json["extra"]["ended"] == "interrupted"
+    assert ran.json["extra"]["total_rounds"] == 3
+    assert ran.json["verdict"] == "unchecked"
