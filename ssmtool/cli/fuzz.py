@@ -170,11 +170,12 @@ def _on_cluster(plan: Plan, scheduler: str, device: str | None, *, quiet: bool) 
 
 @dataclass
 class _Chosen:
-    """What is fuzzed, and kernels of the PTX that are not."""
+    """What is fuzzed; kernels of the PTX, and vectors, that are not."""
 
     subject: Subject
     targets: list[Target]
     left_out: list[str]
+    too_large: list[str]
 
     @property
     def named(self) -> list[tuple[str, tuple[str, ...]]]:
@@ -188,7 +189,7 @@ def _choose(
 ) -> _Chosen:  # fmt: skip
     from ssmtool.fuzz import Subject
     from ssmtool.fuzz.batch import read_user_file
-    from ssmtool.fuzz.targets import all_targets, kernels_without
+    from ssmtool.fuzz.targets import all_targets, kernels_without, too_large
     from ssmtool.verify.sources import fits, read_ptx
 
     texts = read_ptx(ptx if ptx is not None else _header(app))
@@ -204,6 +205,8 @@ def _choose(
     )
     every = all_targets(subject, entries)
     targets = [each for each in every if fits(only, each.name, each.kernels)]
+    if not every and subject.vectors:
+        raise SsmtoolError("every vector has more buffers than a round can run on", hint="ssmtool verify --device cuda")
     if not every:
         raise SsmtoolError(
             f"no formula is known for {', '.join(entries[:3])}{' and others' if len(entries) > 3 else ''}",
@@ -211,7 +214,7 @@ def _choose(
         )
     if not targets:
         raise SsmtoolError(f"no kernel, relation or vector fits {' or '.join(only)}")
-    return _Chosen(subject, targets, [] if only or vectors else kernels_without(every, entries))
+    return _Chosen(subject, targets, [] if only or vectors else kernels_without(every, entries), too_large(subject))
 
 
 def _header(app: AppContext) -> str:
@@ -320,6 +323,8 @@ def _outcome(chosen: _Chosen, plan: Plan, found: Fuzzed, saved: Sequence[Saved],
         few = ", ".join(missed[:3]) + (f" and {len(missed) - 3} more" if len(missed) > 3 else "")
         why = f"the time was up before a first round of {len(missed)} of {len(plan.targets)}"
         outcome.required_skips.append(Skip(few, why, f"{again} --time 5m"))
+    for name in chosen.too_large:
+        outcome.skips.append(Skip(f"vector {name}", "its buffers are too large for rounds", "ssmtool verify"))
     if chosen.left_out:
         names = ", ".join(chosen.left_out)
         outcome.skips.append(Skip(names, "no formula is known, and no relation has it", "docs/fuzz.md"))

@@ -20,6 +20,7 @@ from ssmtool.fuzz.userfile import UserFile
 from ssmtool.golden import GoldenCase, parse_case
 from ssmtool.golden.reference import knows
 from ssmtool.verify.loaded import Loaded
+from ssmtool.verify.plan import CPU_BYTES
 from ssmtool.verify.relations import all_relations
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ def _of_vectors(subject: Subject) -> list[Target]:
     found: list[Target] = []
     for path, data in subject.vectors:
         case = parse_case(data, Path(path))
+        if case.device_bytes > CPU_BYTES:
+            continue
         own = user.get(case.kernels[0]) if len(case.kernels) == 1 else None
         if knows(case):
             plain = subject.judge == "contract" and not chained(case)
@@ -78,6 +81,12 @@ def _judge_of(target: UserTarget) -> Callable[[str, GoldenCase, Loaded], Failure
 
 def _user_targets(file: UserFile) -> dict[str, UserTarget]:
     return {entry: UserTarget(file, entry) for entry in file.entries}
+
+
+def too_large(subject: Subject) -> list[str]:
+    """Vectors that are left out: their buffers are for offsets past 32 bits, and one round would take minutes."""
+    cases = [parse_case(data, Path(path)) for path, data in subject.vectors]
+    return [case.meta.name for case in cases if case.device_bytes > CPU_BYTES]
 
 
 def kernels_without(targets: Sequence[Target], entries: Collection[str]) -> list[str]:

@@ -141,6 +141,7 @@ def test_time_that_ends_before_all_kernels_had_a_round_is_2(run: Run, here: Path
         (["--seed", "-1"], "--seed"),
         (["nowhere.py"], "no such file"),
         (["--vectors", "nowhere.npz"], "no such file"),
+        (["--vectors", str(ROOT / "golden/slots/past-2-to-the-31.npz")], "more buffers than a round can run on"),
     ],
 )
 def test_bad_usage_is_2_with_the_reason(run: Run, product: Path, options: list[str], says: str) -> None:
