@@ -6,10 +6,6 @@ given registers of its own width, and stored.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-from concurrent.futures import ProcessPoolExecutor
-
 import numpy as np
 import pytest
 from execute.instructions import forms
@@ -21,11 +17,13 @@ from ssmtool.execute import Module, UnsupportedError
 from ssmtool.probe.inputs import CASES
 from ssmtool.probe.variants import variants
 
+# A batch takes half a second of LLVM; the workers of a run share them out.
 BATCHES = 32
 
 
-def wrong_in(start: int, case: str) -> list[str]:
-    """The forms of one batch that differ from the card."""
+@pytest.mark.parametrize("start", range(BATCHES))
+@pytest.mark.parametrize("case", [LANES, BLOCK], ids=["vectors", "scalars"])
+def test_every_form_has_the_silicon_s_bits_in_a_kernel(case: str, start: int) -> None:
     results, _ = silicon()
     every = executed()
     rows, table = forms.operands(every)
@@ -35,21 +33,7 @@ def wrong_in(start: int, case: str) -> list[str]:
     grid, block = (1, CASES) if case == LANES else (CASES, 1)
     # Unchecked: half of the code would be the bounds of a store that is not what is tested here.
     module.launch("k", grid, block, [table, out], check="none", threads=1)
-    return [v.name for v, got in zip(batch, out, strict=True) if (got != results[v.name]).any()]
-
-
-@pytest.fixture(scope="module")
-def pool() -> ProcessPoolExecutor:
-    # LLVM compiles one module at a time in a process, and there are thirty of them.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(4, os.cpu_count() or 1), mp_context=context) as found:
-        yield found
-
-
-@pytest.mark.parametrize("case", [LANES, BLOCK], ids=["vectors", "scalars"])
-def test_every_form_has_the_silicon_s_bits_in_a_kernel(case: str, pool: ProcessPoolExecutor) -> None:
-    wrong = [name for found in pool.map(wrong_in, range(BATCHES), [case] * BATCHES) for name in found]
-    assert wrong == []
+    assert [v.name for v, got in zip(batch, out, strict=True) if (got != results[v.name]).any()] == []
 
 
 def test_every_form_that_is_not_executed_is_refused_by_its_name_and_line() -> None:

@@ -62,6 +62,7 @@ def edge_inputs(count: int) -> NDArray[np.uint32]:
     return (np.arange(count, dtype=np.uint64) * np.uint64(STRIDE * THINNED)).astype(np.uint32)
 
 
+@cache
 def silicon() -> tuple[dict[str, NDArray[np.uint64]], list[str]]:
     """Result bits by form name, and the names of the forms the driver's assembler refuses."""
     found = _file("silicon_h200.npz")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
 
@@ -17,7 +18,9 @@ from ssmtool.probe.inputs import inputs
 from ssmtool.probe.variants import Variant, register, variants
 
 
+@functools.cache
 def executed() -> list[Variant]:
+    """The forms that the executor takes."""
     found = []
     for v in variants():
         try:
