@@ -42,3 +42,10 @@ def test_one_machine_needs_no_dask(run: Run, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setitem(sys.modules, name, None)
     ran = run(ROOT, "verify", "--only", "sigmoid/n1", "--device", "cpu", "--relations", "none")
     assert ran.code == 0
+
+
+def test_a_check_of_everything_goes_on_without_its_cluster(run: Run) -> None:
+    ran = run(ROOT, "ci", "--only", "verify", "--scheduler", "tcp://127.0.0.1:1", "--format", "json")
+    assert ran.code == 2
+    assert "no scheduler answers at tcp://127.0.0.1:1" in ran.json["headline"]
+    assert ran.json["command"] == "ci --only verify --scheduler tcp://127.0.0.1:1"
