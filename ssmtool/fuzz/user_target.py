@@ -61,7 +61,7 @@ class UserTarget(CaseTarget):
         written = set(self._call(self._inputs(given)))
         args = [self._argument(b, name, value, drawn, written, policies) for name, value in given.items()]
         if stray := written - set(given):
-            raise self._wrong(f"returns {sorted(stray)[0]!r}, which is no argument of the launch", self.name)
+            raise self._wrong(f"returns {min(stray, key=str)!r}, which is no argument of the launch", self.name)
         if not written:
             raise self._wrong("returns nothing that the kernel leaves", self.name)
         b.add(self.name, grid, block, int(shared), args)
@@ -135,11 +135,18 @@ class UserTarget(CaseTarget):
         wanted = table.get(name, "elementwise" if dtype.kind == "f" else "exact")
         if isinstance(wanted, str) and wanted in POLICIES:
             return wanted
+        known = ", ".join(POLICIES)
         try:
-            policies[f"of_{name}"] = msgspec.convert(wanted, Policy)
+            policy = msgspec.convert(wanted, Policy)
         except msgspec.ValidationError as error:
-            known = ", ".join(POLICIES)
             raise self._wrong(f'"policy" of {name} is {wanted!r}: neither {known} nor limits ({error})') from None
+        limits = [each for each in (policy.nmse, policy.max_rms, policy.max_ulp) if each is not None]
+        if not (limits or policy.exact) or not all(0 <= each < np.inf for each in (*limits, policy.atol)):
+            # With such a one every result is right, or none.
+            raise self._wrong(
+                f'"policy" of {name} is {wanted!r}: it needs a limit, and limits are finite and not below 0'
+            )
+        policies[f"of_{name}"] = policy
         return f"of_{name}"
 
     def _scalar(self, name: str, value: Any) -> Argument:
@@ -186,12 +193,11 @@ class UserTarget(CaseTarget):
                 image = image[:0]
             if buffer.before == "poison":
                 image = np.full(image.shape, np.nan, image.dtype)
-            seen[name] = image.astype(dtype) if image.dtype.kind == "f" else image
+            seen[name] = image.astype(dtype) if image.dtype.kind == "f" else image.copy()
         shapes = {name: value.shape for name, value in seen.items() if isinstance(value, np.ndarray)}
         found = self._call(seen)
         after = {name: case.image(name) for name in case.meta.buffers}
-        for name, value in found.items():
-            result = np.asarray(value)
+        for name, result in found.items():
             if name not in shapes:
                 raise self._wrong(f"returns {name!r}, which is no buffer of the launch", self.name)
             if result.shape != shapes[name]:
@@ -203,11 +209,15 @@ class UserTarget(CaseTarget):
                     after[name] = result.astype(after[name].dtype)
         return after
 
-    def _call(self, seen: dict[str, Any]) -> dict[str, Any]:
-        found = self._file.called(lambda: self._file.function(self.name)(**seen), self._file.line(self.name))
+    def _call(self, seen: dict[str, Any]) -> dict[str, Array]:
+        line = self._file.line(self.name)
+        found = self._file.called(lambda: self._file.function(self.name)(**seen), line)
         if not isinstance(found, dict):
             raise self._wrong(f"returns {type(found).__name__}, not a dict of what it leaves", self.name)
-        return found
+        arrays: dict[str, Array] = self._file.called(
+            lambda: {name: np.asarray(each) for name, each in found.items()}, line
+        )
+        return arrays
 
     def _wrong(self, what: str, function: str | None = None) -> SsmtoolError:
         name = function or f"{PREFIX}{self.name}"

@@ -13,10 +13,12 @@ The file is the user's program: running it is what was asked for. Whatever it do
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from math import prod
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,8 @@ from ssmtool.fuzz.choices import Choices
 from ssmtool.fuzz.values import F32, FILLS, MODEST, Source
 
 PREFIX = "draw_"
+# Of one array, 1 GiB: a slip of the pen is told before it takes the machine's memory.
+_MOST_ELEMENTS = 1 << 28
 
 
 class Output:
@@ -58,9 +62,7 @@ class Draw:
 
         With `low` and `high` spread evenly between them; with `special` also subnormal, huge, NaN and infinite.
         """
-        sizes = tuple(int(each) for each in shape)
-        if any(each < 0 for each in sizes):
-            raise ValueError(f"{name}: shape {sizes}")
+        sizes = _sizes(name, shape)
         if not all(sizes):
             return np.zeros(sizes, np.float32)
         if low is not None or high is not None:
@@ -73,7 +75,9 @@ class Draw:
         """Random int32 from low to high, both included."""
         if high < low:
             raise ValueError(f"{name}: there is no integer from {low} to {high}")
-        sizes = tuple(int(each) for each in shape)
+        if not -(2**31) <= low <= high < 2**31:
+            raise ValueError(f"{name}: {low} to {high} are no int32")
+        sizes = _sizes(name, shape)
         words = self._source.stream.words(name, prod(sizes)).astype(np.int64) % (high - low + 1)
         return (low + words).astype(np.int32).reshape(sizes)
 
@@ -85,7 +89,16 @@ class Draw:
 
     def output(self, *shape: int) -> Output:
         """A buffer to be written."""
-        return Output(tuple(int(each) for each in shape))
+        return Output(_sizes("an output", shape))
+
+
+def _sizes(name: str, shape: Sequence[int]) -> tuple[int, ...]:
+    sizes = tuple(int(each) for each in shape)
+    if any(each < 0 for each in sizes):
+        raise ValueError(f"{name}: shape {sizes}")
+    if prod(sizes) > _MOST_ELEMENTS:
+        raise ValueError(f"{name}: shape {sizes} has more than {_MOST_ELEMENTS} elements")
+    return sizes
 
 
 class UserFile:
@@ -93,12 +106,18 @@ class UserFile:
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
-        self._names: dict[str, Any] = {"__name__": "ssmtool_fuzz_file", "__file__": path}
+        module = ModuleType("ssmtool_fuzz_file")
+        module.__file__ = path
+        # Where Python looks for it: dataclasses of the file, for one, do not work without.
+        sys.modules[module.__name__] = module
+        self._names: dict[str, Any] = module.__dict__
         try:
-            code: CodeType = compile(text, path, "exec")
-        except (SyntaxError, ValueError) as error:
+            code: CodeType = compile(text, path, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             line = getattr(error, "lineno", None)
-            raise SsmtoolError(f"is no Python: {getattr(error, 'msg', error)}", path=path, line=line) from None
+            raise SsmtoolError(
+                f"is no Python: {str(getattr(error, 'msg', error)) or 'nested too deeply'}", path=path, line=line
+            ) from None
         self.called(lambda: exec(code, self._names), 1)
         self.entries = tuple(
             name[len(PREFIX) :] for name, value in self._names.items() if name.startswith(PREFIX) and callable(value)
@@ -124,9 +143,12 @@ class UserFile:
         return int(getattr(getattr(self._names[name], "__code__", None), "co_firstlineno", 1))
 
     def called(self, function: Callable[[], Any], line: int) -> Any:
-        """What the function returns; what it raises is told with the file's own line."""
+        """What the function returns; what it raises is told with the file's own line.
+
+        What it prints goes to standard error: the other one is the report's.
+        """
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), redirect_stdout(sys.stderr):
                 return function()
         except KeyboardInterrupt:
             raise

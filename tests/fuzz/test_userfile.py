@@ -72,6 +72,7 @@ def test_a_guard_that_is_off_by_one_is_out_of_bounds() -> None:
         ("def broken(:", 1, "is no Python"),
         ("import sys\nsys.exit(3)", 2, "SystemExit: 3"),
         ("import no_such_module", 1, "ModuleNotFoundError"),
+        (f"x = {'-' * 200_000}1", None, "is no Python: "),
         ("x = 1\n" + DRAW + LAUNCH, 2, "no function vec_axpy, the formula"),
     ],
 )
@@ -101,8 +102,18 @@ def test_a_file_that_is_wrong_is_told_with_its_line(text: str, line: int | None,
         (LAUNCH, '{"z": y}', 6, "returns 'z', which is no argument"),
         (LAUNCH, '{"y": y[:0]}', 6, "returns y of shape (0,); the buffer has"),
         (LAUNCH, '{"y": y.astype(str)}', 6, "which is no number"),
+        (LAUNCH, '{"y": y, "z": y, 1: y}', 6, "returns 1, which is no argument"),
+        (LAUNCH, '{"y": [[1.0], [1.0, 2.0]]}', 6, "ValueError: setting an array element"),
+        (LAUNCH.replace('draw.array("y", n)', "draw.output(-1)"), '{"y": x}', 3, "ValueError: an output: shape (-1,)"),
+        (LAUNCH.replace('draw.array("y", n)', "draw.output(10**5, 10**5)"), '{"y": x}', 3, "has more than"),
+        (LAUNCH.replace('"x", n', '"x", 10**5, 10**5'), '{"y": x}', 3, "has more than"),
+        (LAUNCH.replace('array("x", n', 'integers("x", n, low=0, high=2**31'), '{"y": x}', 3, "are no int32"),
         (LAUNCH.replace('draw.array("y", n)', "draw.output(n)"), '{"x": x}', 6, "does not return y"),
         (LAUNCH[:-1] + ', "policy": {"y": "lenient"}}', '{"y": y}', 1, "neither recurrence"),
+        (LAUNCH[:-1] + ', "policy": {"y": {}}}', '{"y": y}', 1, "it needs a limit"),
+        (LAUNCH[:-1] + ', "policy": {"y": {"nmse": float("inf")}}}', '{"y": y}', 1, "it needs a limit"),
+        (LAUNCH[:-1] + ', "policy": {"y": {"max_rms": float("nan")}}}', '{"y": y}', 1, "it needs a limit"),
+        (LAUNCH[:-1] + ', "policy": {"y": {"max_ulp": -1}}}', '{"y": y}', 1, "limits are finite and not below 0"),
         (LAUNCH[:-1] + ', "group": {"y": 2}}', '{"y": y}', 1, '"group" of y is 2'),
     ],
 )
@@ -113,6 +124,33 @@ def test_a_draw_or_formula_that_is_wrong_is_told_with_its_line(launch: str, form
     assert target == "vec_axpy"
     assert why.startswith(f"my_fuzz.py:{line}: "), why
     assert says in why
+
+
+def test_what_a_file_prints_is_not_mixed_with_the_report(capsys: pytest.CaptureFixture[str]) -> None:
+    drawing = DRAW.replace("    return", "    print('drawn')\n    return")
+    found = tried(
+        "print('read')\n" + drawing + LAUNCH + "\n" + FORMULA + "print('right') or {'y': a * x + y}", rounds=1
+    )
+    assert not found.problems
+    said = capsys.readouterr()
+    assert not said.out
+    assert {"read", "drawn", "right"} <= set(said.err.split())
+
+
+def test_a_file_may_have_dataclasses_and_annotations_of_its_own() -> None:
+    text = "from dataclasses import dataclass\n\n@dataclass\nclass Size:\n    n: int = 3\n\n\ndef typed(a: list): ...\n"
+    file = UserFile("my_fuzz.py", text + DRAW + LAUNCH + FORMULA + '{"y": y}')
+    assert file.function("Size")().n == 3
+    # Not the text that `from __future__ import annotations` in the reader would make of it.
+    assert file.function("typed").__annotations__ == {"a": list}
+
+
+def test_a_formula_that_writes_its_inputs_changes_nothing_of_the_launch() -> None:
+    launch = LAUNCH.replace('"x": draw.array("x", n)', '"x": draw.integers("x", n, low=1, high=9)')
+    target = UserTarget(UserFile("my_fuzz.py", DRAW + launch + FORMULA + "x.fill(0) or {'y': y}"), "vec_axpy")
+    case = target.draw(Choices(b""))
+    target._formula(case, case.meta.runs[0], np.float64)
+    assert (case.before["x"] >= 1).all()
 
 
 def test_a_kernel_that_the_ptx_lacks_is_a_problem() -> None:
