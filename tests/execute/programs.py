@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from execute.small import kernel
 
-from ssmtool.execute.program.flatten import Flat, flatten
+from ssmtool.execute.program.flat import Flat
+from ssmtool.execute.program.flatten import flatten
+from ssmtool.execute.program.geometry import Stride
 from ssmtool.execute.program.kernel import analyse
-from ssmtool.execute.program.shapes import Shapes, Stride
+from ssmtool.execute.program.shapes import Shapes
 from ssmtool.ptx import parse
 from ssmtool.ptx.operands import Register
 

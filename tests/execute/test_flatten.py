@@ -7,7 +7,7 @@ from execute.programs import flat, listing
 
 from ssmtool.errors import SsmtoolError
 from ssmtool.execute import UnsupportedError
-from ssmtool.execute.program.flatten import Place
+from ssmtool.execute.program.flat import Place
 from ssmtool.ptx.operands import Address
 
 ONE = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from execute.programs import shapes, stride
 
-from ssmtool.execute.program.shapes import Geometry
+from ssmtool.execute.program.geometry import Geometry
 from ssmtool.ptx.operands import Register
 
 T = "mov.u32 %r1, %tid.x;"
@@ -80,7 +80,7 @@ def test_an_extension_keeps_a_stride_only_where_no_lane_can_wrap_alone(body: str
 )
 def test_bounds(body: str, wanted: tuple[int, int] | None) -> None:
     found = shapes(f"{body} st.global.u32 [%rd0], %r2;")
-    assert found.bounds(Register("%r2")) == wanted
+    assert found.ranges.bounds(Register("%r2")) == wanted
 
 
 def test_a_value_changed_in_a_loop_that_lanes_leave_apart_is_spread() -> None:

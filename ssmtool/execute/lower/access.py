@@ -18,7 +18,7 @@ from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.runtime import Region, check
 from ssmtool.execute.lower.values import Lanes, any_lane, as_type, i64, mask_bits, splat, word
 from ssmtool.execute.numerics.lanes import I1, I64, Builder, Splat, Value
-from ssmtool.execute.program.flatten import Op, Place, refuse
+from ssmtool.execute.program.flat import Op, Place, refuse
 from ssmtool.ptx.operands import Address, Register
 
 

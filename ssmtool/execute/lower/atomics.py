@@ -17,7 +17,7 @@ from ssmtool.execute.lower.runtime import Region, lane_loop
 from ssmtool.execute.lower.values import Lanes, lane_type, mask_bits, pointer, zeros
 from ssmtool.execute.numerics import ieee, special
 from ssmtool.execute.numerics.lanes import F32, I32, Builder, Value, as_real, bits_of
-from ssmtool.execute.program.flatten import Op, refuse
+from ssmtool.execute.program.flat import Op, refuse
 from ssmtool.ptx.opcode import TYPE_BITS
 from ssmtool.ptx.operands import Address
 

@@ -12,7 +12,7 @@ from ssmtool.execute.lower.frames import WAITING, FrameSlot
 from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.values import Lanes, any_lane, as_type, i64, mask_bits, pointer, set_word, word
 from ssmtool.execute.numerics.lanes import I64, Value
-from ssmtool.execute.program.flatten import Op, refuse
+from ssmtool.execute.program.flat import Op, refuse
 from ssmtool.ptx.operands import Immediate, Operand
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from ssmtool.execute.lower.frames import BLOCK_HEADER_BYTES, DONE, FINISHED, STO
 from ssmtool.execute.lower.runtime import POINTER, call_report
 from ssmtool.execute.lower.values import i64, set_word, word
 from ssmtool.execute.numerics.lanes import I1, I8, I64, Builder, Value
-from ssmtool.execute.program.shapes import Geometry
+from ssmtool.execute.program.geometry import Geometry
 
 POISON = 0xFF
 """What shared memory holds before a block writes it: as f32, a NaN that arithmetic does not make."""

@@ -18,7 +18,7 @@ from ssmtool.execute.lower.frames import DONE, STOPPED, Frame
 from ssmtool.execute.lower.gang import Gang, zero_registers
 from ssmtool.execute.lower.values import any_lane, i64
 from ssmtool.execute.numerics.lanes import I64, Splat, Value
-from ssmtool.execute.program.flatten import Op
+from ssmtool.execute.program.flat import Op
 from ssmtool.ptx.cfg import Block
 
 _ENDS = frozenset(("ret", "exit", "trap"))

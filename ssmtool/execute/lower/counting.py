@@ -19,7 +19,7 @@ from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.runtime import POINTER, Region, lane_loop
 from ssmtool.execute.lower.values import any_lane, i64, mask_bits, splat, word
 from ssmtool.execute.numerics.lanes import I8, I32, I64, Builder, Splat, Value
-from ssmtool.execute.program.flatten import Op
+from ssmtool.execute.program.flat import Op
 
 WARP = 32
 SECTOR_BYTES = 32

@@ -24,7 +24,7 @@ from ssmtool.execute.lower.gang import Sites
 from ssmtool.execute.numerics import instruction
 from ssmtool.execute.numerics.evidence import Level
 from ssmtool.execute.numerics.form import UnsupportedError
-from ssmtool.execute.program.flatten import Op, Place
+from ssmtool.execute.program.flat import Op, Place
 from ssmtool.execute.program.shapes import Shapes
 from ssmtool.ptx import isa
 from ssmtool.ptx.contraction import is_open

@@ -31,8 +31,9 @@ from ssmtool.execute.lower.values import (
 )
 from ssmtool.execute.numerics.lanes import F32, F64, I1, I32, I64, Builder, Splat, Value
 from ssmtool.execute.numerics.special import nan_result
-from ssmtool.execute.program.flatten import Op, Place, refuse
-from ssmtool.execute.program.shapes import Shapes, Stride
+from ssmtool.execute.program.flat import Op, Place, refuse
+from ssmtool.execute.program.geometry import Stride
+from ssmtool.execute.program.shapes import Shapes
 from ssmtool.ptx import isa
 from ssmtool.ptx.operands import Immediate, Not, Operand, Register, Sink
 
@@ -244,7 +245,7 @@ class Gang:
             raise refuse(op, "selects a byte or half of a register")
         found = self._seen(op, operand)
         if found.stride is None and isinstance(found.value.type.element, ir.IntType):
-            number = self.shapes.constant(operand)
+            number = self.shapes.ranges.constant(operand)
             if number is not None:  # known though lanes hold it apart: results were given shapes on that ground
                 found = Lanes(ir.Constant(found.value.type.element, number))
         return self._narrow(found, lane, kind)

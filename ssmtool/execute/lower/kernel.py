@@ -17,7 +17,7 @@ from ssmtool.execute.lower.gang import Arguments, Gang, Sites
 from ssmtool.execute.lower.runtime import POINTER
 from ssmtool.execute.numerics import instruction
 from ssmtool.execute.numerics.lanes import I64
-from ssmtool.execute.program.flatten import Op, refuse
+from ssmtool.execute.program.flat import Op, refuse
 from ssmtool.execute.program.kernel import analyse, barrier_blocks, has_barrier
 from ssmtool.execute.program.shapes import Shapes
 from ssmtool.ptx import Module

@@ -17,7 +17,7 @@ from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.runtime import Region
 from ssmtool.execute.lower.values import Lanes, Type, any_lane, as_type, i64, lane_type, mask_bits, pointer, zeros
 from ssmtool.execute.numerics.lanes import I32, Splat, Value, undefined
-from ssmtool.execute.program.flatten import Op, Place, refuse
+from ssmtool.execute.program.flat import Op, Place, refuse
 from ssmtool.ptx.opcode import TYPE_BITS
 from ssmtool.ptx.operands import Address, Operand, Vector
 

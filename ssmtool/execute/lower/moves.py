@@ -9,7 +9,7 @@ from ssmtool.execute.lower.access import local_bases
 from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.values import Lanes, i64, lane_type, splat
 from ssmtool.execute.numerics.lanes import Splat, Value, resize
-from ssmtool.execute.program.flatten import Op, refuse
+from ssmtool.execute.program.flat import Op, refuse
 from ssmtool.ptx.opcode import TYPE_BITS
 from ssmtool.ptx.operands import Operand, Register, Vector
 

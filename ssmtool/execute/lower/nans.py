@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ssmtool.execute.program.flatten import Op
+from ssmtool.execute.program.flat import Op
 from ssmtool.execute.program.shapes import Shapes
 from ssmtool.ptx import isa
 from ssmtool.ptx.operands import Register

@@ -10,7 +10,7 @@ from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.values import Lanes
 from ssmtool.execute.numerics import instruction, special
 from ssmtool.execute.numerics.form import Form, UnsupportedError
-from ssmtool.execute.program.flatten import Op, refuse
+from ssmtool.execute.program.flat import Op, refuse
 from ssmtool.ptx import isa
 from ssmtool.ptx.operands import Negated, Operand, Pair, Register, Sink, Vector
 

@@ -9,7 +9,7 @@ from llvmlite import ir
 from ssmtool.execute.layout import LaunchSlot
 from ssmtool.execute.lower.values import Lanes, i64, splat
 from ssmtool.execute.numerics.lanes import I32, I64, Splat, Value
-from ssmtool.execute.program.flatten import Op, refuse
+from ssmtool.execute.program.flat import Op, refuse
 
 if TYPE_CHECKING:
     from ssmtool.execute.lower.gang import Gang

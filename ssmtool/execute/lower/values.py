@@ -8,7 +8,7 @@ from typing import Any
 from llvmlite import ir
 
 from ssmtool.execute.numerics.lanes import F32, F64, I32, I64, Builder, Splat, Value, constant, undefined, width
-from ssmtool.execute.program.shapes import Stride
+from ssmtool.execute.program.geometry import Stride
 
 Type = Any
 """An LLVM type (llvmlite has no stubs)."""

@@ -12,7 +12,7 @@ from ssmtool.execute.lower import checks, masked
 from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.values import Lanes, any_lane, i64, mask_bits, splat
 from ssmtool.execute.numerics.lanes import I32, I64, Splat, Value, undefined
-from ssmtool.execute.program.flatten import Op, refuse
+from ssmtool.execute.program.flat import Op, refuse
 from ssmtool.ptx.operands import Operand, Pair, Sink
 
 WARP = 32
@@ -46,7 +46,7 @@ def shuffle(gang: Gang, op: Op) -> None:
     result, predicate = (to.first, to.second) if isinstance(to, Pair) else (to, Sink())
     mode = words[0]
     given = gang.read(op, value, "b32")
-    number, limit = gang.shapes.constant(lane), gang.shapes.constant(clamp)
+    number, limit = gang.shapes.ranges.constant(lane), gang.shapes.ranges.constant(clamp)
     if number is not None and limit is not None:
         sources = [source_lane(mode, each, number, limit) for each in range(WARP)]
         _constant(gang, op, given, sources, result, predicate)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ssmtool.execute.program.flatten import Flat, flatten
+from ssmtool.execute.program.flat import Flat
+from ssmtool.execute.program.flatten import flatten
+from ssmtool.execute.program.geometry import Geometry
 from ssmtool.execute.program.order import weak_topological_order
-from ssmtool.execute.program.shapes import Geometry, Shapes
+from ssmtool.execute.program.shapes import Shapes
 from ssmtool.execute.program.webs import split
 from ssmtool.ptx import Function, Module
 from ssmtool.ptx.cfg import ControlFlowGraph

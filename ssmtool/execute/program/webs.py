@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ssmtool.execute.program.flatten import Flat, Op
+from ssmtool.execute.program.flat import Flat, Op
 from ssmtool.ptx import isa
 from ssmtool.ptx.cfg import ControlFlowGraph
 from ssmtool.ptx.dataflow import UNDEFINED, ReachingDefinitions

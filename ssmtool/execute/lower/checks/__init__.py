@@ -12,7 +12,7 @@ from ssmtool.execute.lower.checks.lanes import divided, shuffled
 from ssmtool.execute.lower.checks.registers import begin_registers, registers_read, registers_written, suspects
 from ssmtool.execute.lower.checks.shared import changed_atomically, loaded, stored
 from ssmtool.execute.lower.gang import Gang
-from ssmtool.execute.program.flatten import Op
+from ssmtool.execute.program.flat import Op
 from ssmtool.execute.program.shapes import Shapes
 
 __all__ = [

@@ -16,7 +16,7 @@ from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.runtime import call_report
 from ssmtool.execute.lower.values import any_lane, as_type, i64, mask_bits, word
 from ssmtool.execute.numerics.lanes import I1, I64, Builder, Value
-from ssmtool.execute.program.flatten import Op
+from ssmtool.execute.program.flat import Op
 
 
 def barrier(gang: Gang, op: Op) -> None:

@@ -20,7 +20,7 @@ from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.runtime import POINTER
 from ssmtool.execute.lower.values import i64, set_word, word
 from ssmtool.execute.numerics.lanes import I32, I64, Builder, Value
-from ssmtool.execute.program.flatten import Op
+from ssmtool.execute.program.flat import Op
 from ssmtool.execute.program.shapes import Shapes
 from ssmtool.ptx.opcode import TYPE_BITS
 

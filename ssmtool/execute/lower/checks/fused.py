@@ -7,7 +7,7 @@ write too. So the read needs no marks; only that the place was written before is
 from __future__ import annotations
 
 from ssmtool.execute.lower.gang import Gang
-from ssmtool.execute.program.flatten import Op
+from ssmtool.execute.program.flat import Op
 from ssmtool.ptx import isa
 from ssmtool.ptx.opcode import TYPE_BITS
 from ssmtool.ptx.operands import Address, Operand, Register

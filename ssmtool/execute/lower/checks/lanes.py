@@ -11,7 +11,7 @@ from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.runtime import lane_loop
 from ssmtool.execute.lower.values import Lanes, any_lane, i64, mask_bits, splat
 from ssmtool.execute.numerics.lanes import I32, I64, Splat, Value
-from ssmtool.execute.program.flatten import Op
+from ssmtool.execute.program.flat import Op
 
 _INTEGERS = ("u16", "u32", "u64", "s16", "s32", "s64")
 
@@ -40,7 +40,7 @@ def divided(gang: Gang, op: Op, lanes: Sequence[Lanes]) -> None:
     """Before arithmetic: an integer `div` or `rem` by zero."""
     if not gang.mode.checks or op.base not in ("div", "rem") or op.opcode.types[-1:][0] not in _INTEGERS:
         return
-    if gang.shapes.constant(op.operands[2]):
+    if gang.shapes.ranges.constant(op.operands[2]):
         return
     b = gang.builder
     active = gang.active(op)

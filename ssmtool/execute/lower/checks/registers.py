@@ -12,7 +12,7 @@ from ssmtool.execute.layout import Fault
 from ssmtool.execute.lower.checks.lanes import tell_lanes
 from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.numerics.lanes import Value
-from ssmtool.execute.program.flatten import Op
+from ssmtool.execute.program.flat import Op
 from ssmtool.execute.program.shapes import Shapes
 from ssmtool.ptx import isa
 from ssmtool.ptx.operands import Register

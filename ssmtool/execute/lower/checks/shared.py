@@ -24,7 +24,7 @@ from ssmtool.execute.lower.gang import Gang
 from ssmtool.execute.lower.runtime import Region
 from ssmtool.execute.lower.values import Lanes, any_lane, as_type, i64, mask_bits, pointer, splat, word
 from ssmtool.execute.numerics.lanes import I1, I32, I64, Builder, Splat, Value, undefined
-from ssmtool.execute.program.flatten import Op
+from ssmtool.execute.program.flat import Op
 
 _ALIGNED = 16
 """Cells that are aligned together: 64 bytes."""
