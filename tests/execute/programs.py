@@ -12,6 +12,12 @@ from ssmtool.execute.program.shapes import Shapes
 from ssmtool.ptx import parse
 from ssmtool.ptx.operands import Register
 
+ONE = """
+.func (.param .b32 r) one(.param .b32 x) { .reg .b32 %r<3>; ld.param.u32 %r1, [x]; st.param.b32 [r], %r1; ret; }
+"""
+CALL = "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call (b), one, (a); ld.param.b32 %r2, [b]; }"
+"""A function, and a call of it."""
+
 
 def flat(body: str, params: str = ".param .u64 out", module: str = "", head: str = "") -> Flat:
     """The flat code of a small kernel."""
