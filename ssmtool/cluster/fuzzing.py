@@ -18,7 +18,7 @@ from ssmtool.cluster.session import Cluster
 from ssmtool.errors import SsmtoolError
 from ssmtool.fuzz import batch as places
 from ssmtool.fuzz.batch import Batch, BatchResult, Subject, run_batch
-from ssmtool.fuzz.run import Collector, Fuzzed, Listener, Plan, batches
+from ssmtool.fuzz.run import Collector, Fuzzed, Listener, Plan, batches, cut_short
 
 # Of a batch, before one is known.
 _BATCH_S = 0.4
@@ -96,6 +96,9 @@ def fuzz_on_cluster(cluster: Cluster, plan: Plan, wanted: Sequence[Wanted], list
                 device = wanted[answer.lane].word
                 result = BatchResult(target, index, device, problem=answer.error, fix="run it again")
             collected.add(result)
+            _, _, _, rounds, _, _, seconds = answer.piece.load
+            if cut_short(result, rounds, seconds):
+                found.ended = "time"
             found.seconds = time.monotonic() - started
             if listener is not None:
                 listener(result, found)

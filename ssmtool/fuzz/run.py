@@ -114,6 +114,8 @@ def fuzz(plan: Plan, listener: Listener | None = None) -> Fuzzed:
                 break
             result = run_batch(replace(batch, seconds=left))
             collected.add(result)
+            if cut_short(result, batch.rounds, left):
+                found.ended = "time"
             found.seconds = time.monotonic() - started
             if listener is not None:
                 listener(result, found)
@@ -128,6 +130,12 @@ def fuzz(plan: Plan, listener: Listener | None = None) -> Fuzzed:
         close()
     found.seconds = time.monotonic() - started
     return found
+
+
+def cut_short(result: BatchResult, rounds: int, seconds: float | None) -> bool:
+    """Whether a batch of so many rounds ended because its time was up, maybe before the first of them."""
+    late = seconds is not None and result.seconds >= seconds and result.rounds < rounds
+    return late and result.failure is None and result.problem is None
 
 
 class Collector:

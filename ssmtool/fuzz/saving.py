@@ -57,7 +57,7 @@ def save(found: Found, subject: Subject, seed: int, folder: Path | None, purse: 
         return saved
     modules = [Text(ptx.parse(text), dict(names)) for text, names in subject.texts]
     try:
-        saved.paths = save_failures(folder, [_result(found, case)], modules)
+        saved.paths = save_failures(folder, [_result(found, case)], modules, beside=True)
     except SsmtoolError as error:
         saved.problem = str(error)
         return saved

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,19 +19,25 @@ from ssmtool.verify.loaded import Text
 from ssmtool.verify.result import Result, Status
 
 
-def save_failures(folder: Path, results: Sequence[Result], texts: Sequence[Text]) -> list[Path]:
+def save_failures(
+    folder: Path, results: Sequence[Result], texts: Sequence[Text], *, beside: bool = False
+) -> list[Path]:  # fmt: skip
     """Write every wrong result; the paths. Raises SsmtoolError where the folder refuses.
 
     `NAME.npz` is a vector like any other (`ssmtool verify NAME.npz --ptx module.ptx`); `NAME.got.npz` has the arrays
-    that its runs left, `RUN.BUFFER` each, or both sides of a relation. PTX files are `module.ptx`, `module-2.ptx`, ...
+    that its runs left, `RUN.BUFFER` each, or both sides of a relation. PTX files are `module.ptx`, `module-2.ptx`, ...;
+    with `beside` they are named by their text, so that they stay beside what other runs have saved.
     """
     wrong = [each for each in results if each.status is Status.WRONG]
     if not wrong:
         return []
     written = []
     for number, text in enumerate(texts):
+        data = text.module.text.encode()
         path = folder / ("module.ptx" if number == 0 else f"module-{number + 1}.ptx")
-        write_atomic(path, text.module.text.encode())
+        if beside:
+            path = folder / f"module-{hashlib.sha256(data).hexdigest()[:8]}.ptx"
+        write_atomic(path, data)
         written.append(path)
     for result in wrong:
         stem = re.sub(r"[^A-Za-z0-9_.+-]+", "-", f"{result.name}-{result.device}")

@@ -223,6 +223,16 @@ def test_the_time_limit_is_kept(text: Text) -> None:
     assert found.total >= 1
 
 
+def test_a_batch_without_time_for_its_rounds_is_no_whole_run(text: Text, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The last batch of all: no later one meets the end of the time.
+    monkeypatch.setattr("ssmtool.fuzz.run.warm", lambda *_: None)
+    late = BatchResult("fc_sigmoid", 0, "cpu", rounds=0, seconds=60.0)
+    monkeypatch.setattr("ssmtool.fuzz.run.run_batch", lambda _batch: late)
+    found = fuzzed(text, "fc_sigmoid", rounds=5, seconds=60.0)
+    assert found.total == 0
+    assert found.ended == "time"
+
+
 def test_enough_failures_end_the_run(edited: Callable[..., str]) -> None:
     wrong = edited("fc_sigmoid", "neg.f32", "mov.f32")
     found = fuzzed(wrong, "fc_sigmoid", "fc_ssm_decay_gate", rounds=20, most=1)

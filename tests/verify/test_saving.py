@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from verify.conftest import Cases, edited, verified
 
+from ssmtool import ptx
 from ssmtool.golden import read_case
 from ssmtool.verify import Options, Text
 from ssmtool.verify.saving import save_failures
@@ -26,6 +27,16 @@ def test_a_saved_failure_fails_again_by_itself(text: Text, cases: Cases, tmp_pat
     got = np.load(tmp_path / "decay-gate-h1-n1-cpu.got.npz")["fc_ssm_decay_gate_nx.g"]
     assert got.shape == case.after["g"].shape
     assert (got != case.after["g"]).all()
+
+
+def test_what_is_kept_beside_other_runs_has_the_ptx_that_failed(text: Text, cases: Cases, tmp_path: Path) -> None:
+    first = edited(text, "fc_ssm_decay_gate_nx", "add.rn.f32", "sub.rn.f32")
+    outcome = verified(first, cases("decay-gate/h1-n1"), options=Options(keep=True))
+    second = first.replace("fc_sigmoid", "fc_other")
+    paths = [
+        save_failures(tmp_path, outcome.results, [Text(ptx.parse(each))], beside=True)[0] for each in (first, second)
+    ]
+    assert [path.read_text("utf-8") for path in paths] == [first, second]
 
 
 def test_both_sides_of_a_relation_are_saved(text: Text, tmp_path: Path) -> None:
