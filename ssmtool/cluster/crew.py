@@ -133,8 +133,10 @@ class Crew:
 
     @property
     def silent(self) -> float:
-        """Seconds since the scheduler no longer answers; 0 while it does."""
-        return 0.0 if self._silent is None else max(1e-9, time.monotonic() - self._silent[0])
+        """Seconds since the scheduler no longer answers; 0 while it does, infinite when it never will again."""
+        if self._silent is None:
+            return 0.0
+        return float("inf") if self.link.closed else max(1e-9, time.monotonic() - self._silent[0])
 
     def name(self, address: str) -> str:
         """A worker in words, also one that has gone."""

@@ -93,7 +93,7 @@ class Link:
 
     def workers(self) -> dict[str, WorkerFacts]:
         """Those there are now, by address. Raises LinkError when the scheduler does not answer."""
-        found = self._call(self._client.scheduler.identity, n_workers=-1)["workers"]
+        found = self._identity()["workers"]
         return {
             address: WorkerFacts(address, str(each["name"]), str(each["host"]), int(each["nthreads"]),
                                  dict(each["resources"]))
@@ -142,11 +142,17 @@ class Link:
         self._futures.clear()
         self._cleanup.close()
 
-    def _call(self, function: Callable[..., Any], **arguments: Any) -> Any:
+    @property
+    def closed(self) -> bool:
+        """Whether the connection was lost for good: distributed does not take it up again."""
+        return str(self._client.status) in ("closing", "closed")
+
+    def _identity(self) -> Any:
         try:
-            return self._client.sync(function, callback_timeout=_ASK_S, **arguments)
-        except Exception as error:
-            raise LinkError(f"the scheduler at {self.where} does not answer: {_words(error)}") from None
+            return self._client.sync(self._client.scheduler.identity, n_workers=-1, callback_timeout=_ASK_S)
+        except Exception as error:  # AttributeError once the client has closed
+            why = "it has gone" if self.closed else _words(error)
+            raise LinkError(f"the scheduler at {self.where} does not answer: {why}") from None
 
 
 def open_link(where: Where) -> Link:

@@ -229,7 +229,8 @@ class Sweep:
                 return
         else:
             waited = self._crew.silent
-        why = f"{self._crew.missing(lane.resource)}, for {waited:.0f} s"
+        why = self._crew.missing(lane.resource)
+        why += f", for {waited:.0f} s" if waited < float("inf") else ""
         for running, task in [each for each in self._running.items() if each[1].lane == number]:
             del self._running[running]
             state.running -= 1

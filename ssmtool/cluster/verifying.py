@@ -81,6 +81,7 @@ class _Run:
         self._results: dict[tuple[int, int], Result] = {}
         self._ends: dict[tuple[int, int], dict[str, Any]] = {}
         self._undone: dict[tuple[int, int], str] = {}
+        self._told: set[tuple[str, str, str | None]] = set()
         self._waiting: Counter[int] = Counter()
         self._models: dict[str, dict[str, str]] = {each.resource: {} for each in wanted}
         self.done = 0
@@ -169,7 +170,11 @@ class _Run:
         self._results[item, lane] = result
         self._waiting[item] -= 1
         self.done += not self._waiting[item]
-        self._tell("verify", self.done, self._work.total, result)
+        # Thousands of rounds may be left by one worker that has gone: told once for each relation.
+        key = (result.name, result.device, answer.error)
+        again = relation is not None and answer.error is not None and key in self._told
+        self._told.add(key)
+        self._tell("verify", self.done, self._work.total, None if again else result)
         return result
 
     # ------------------------------------------------------------------------------------------------- the outcome
@@ -202,8 +207,12 @@ class _Run:
             count = counts.pop((name, why), 0)
             if not count:
                 del self._results[item, lane]
-            elif self._options.rounds > 1:
-                self._results[item, lane].reason = f"{count} of its {self._options.rounds} rounds did not run: {why}"
+            elif count > 1:
+                result = self._results[item, lane]
+                result.reason = f"{count} of its {self._options.rounds} rounds did not run: {why}"
+                result.fix = _again(name, self._options, self._options.rounds)
+            else:
+                self._results[item, lane].reason = f"1 of its rounds did not run: {why}"
 
     def _devices(self) -> tuple[str, ...]:
         """`cpu (CPU executor on ...; 8 workers)`, one for each kind of device that took part."""
@@ -218,10 +227,14 @@ def _bytes(case: GoldenCase) -> int:
     return sum(array.nbytes for arrays in (case.before, case.after) for array in arrays.values())
 
 
+def _again(relation: str, options: Options, rounds: int) -> str:
+    return f"ssmtool verify --relations only --only {relation} --seed {options.seed} --rounds {rounds}"
+
+
 def _undone(relation: Any, case: Any, device: str, why: str, options: Options) -> Result:
     if relation is not None:
         each, number = relation
-        again = f"ssmtool verify --relations only --only {each.name} --seed {options.seed} --rounds {number + 1}"
+        again = _again(each.name, options, number + 1)
         return Result("relation", each.name, each.title, each.entries, device, Status.UNCHECKED, reason=why, fix=again)
     return Result("case", case.meta.name, case.meta.title, case.kernels, device, Status.UNCHECKED, reason=why,
                   path=str(case.path) if case.path else None, case=case,
