@@ -75,14 +75,18 @@ def exits_with_code(function: Callable[P, int]) -> Callable[P, None]:
             code = function(*args, **kwargs)
         except SsmtoolError as error:
             code = _fail(error, args, kwargs)
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError, RecursionError, MemoryError) as error:
             # What no room foresaw (a folder without permission, a full disk, nesting without end) is still one error.
             unforeseen = SsmtoolError(f"{type(error).__name__}: {error}")
             if _here() is None:
                 unforeseen = SsmtoolError("the current folder was removed", hint="cd to another one")
             code = _fail(unforeseen, args, kwargs)
         except KeyboardInterrupt:
-            click.echo("interrupted; no file was left half-written", err=True)
+            words = "interrupted; no file was left half-written"
+            if kwargs.get("output_format", "console") == "console":
+                click.echo(words, err=True)
+            else:
+                _fail(SsmtoolError(words), args, kwargs)
             code = 130
         sys.exit(code)
 

@@ -229,6 +229,10 @@ def _in_time(make: Callable[[], Any]) -> Any:
 
 
 def _local(where: Where, stack: contextlib.ExitStack) -> Any:
+    from ssmtool.toolchain.workers import signals_as_exits
+
+    # Where SIGTERM just ends this process, its folder stays.
+    stack.enter_context(signals_as_exits())
     folder = tempfile.mkdtemp(prefix="ssmtool-cluster-")
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
     try:

@@ -83,6 +83,21 @@ def test_a_usage_error_is_a_report_in_every_format(output_format: str) -> None:
     assert "No such option" in result.stdout.replace("&#45;", "-")
 
 
+@pytest.mark.parametrize(("error", "code", "says"), [
+    (KeyboardInterrupt(), 130, "interrupted"), (MemoryError("no room for 75 GiB"), 2, "no room for 75 GiB"),
+])  # fmt: skip
+def test_what_ends_a_command_early_is_json_where_json_was_asked_for(
+    error: BaseException, code: int, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("ssmtool.registry.project.check_project", fail)
+    ran = CliRunner().invoke(main, ["registry", "-C", str(ROOT), "--format", "json"])
+    assert ran.exit_code == code
+    assert says in json.loads(ran.stdout)["error"]["message"]
+
+
 def test_a_format_that_is_none_is_said_to_people_only() -> None:
     result = CliRunner().invoke(main, ["build", "--format", "yaml"])
     assert (result.exit_code, result.stdout) == (2, "")

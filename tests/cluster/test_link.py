@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +32,23 @@ def test_something_that_listens_and_says_nothing_is_no_scheduler() -> None:
         with pytest.raises(LinkError, match="no scheduler that this distributed understands"):
             open_cluster(f"tcp://127.0.0.1:{server.getsockname()[1]}")
     assert time.monotonic() - started < 15
+
+
+def test_a_local_cluster_that_is_terminated_leaves_no_folder(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("""
+import os, signal
+from ssmtool.cluster import open_cluster
+if __name__ == "__main__":
+    with open_cluster("local:1"):
+        assert os.listdir(os.environ["TMPDIR"])
+        os.kill(os.getpid(), signal.SIGTERM)
+""")
+    (tmp_path / "tmp").mkdir()
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run([sys.executable, str(script)], env=environment, check=False, timeout=120)
+    assert ran.returncode == 128 + signal.SIGTERM
+    assert not list((tmp_path / "tmp").glob("ssmtool-*"))
 
 
 def test_without_the_extra_the_command_to_install_it_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
