@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 import logging
 import shutil
 import signal
@@ -148,8 +149,11 @@ class Link:
         return str(self._client.status) in ("closing", "closed")
 
     def _identity(self) -> Any:
+        # Of newer releases, which else list five workers.
+        known = inspect.signature(_distributed().Scheduler.identity).parameters
+        limits = {"n_workers": -1} if "n_workers" in known else {}
         try:
-            return self._client.sync(self._client.scheduler.identity, n_workers=-1, callback_timeout=_ASK_S)
+            return self._client.sync(self._client.scheduler.identity, callback_timeout=_ASK_S, **limits)
         except Exception as error:  # AttributeError once the client has closed
             why = "it has gone" if self.closed else _words(error)
             raise LinkError(f"the scheduler at {self.where} does not answer: {why}") from None

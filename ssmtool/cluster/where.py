@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from ssmtool.errors import SsmtoolError
+from ssmtool.execute.pool import default_threads
 from ssmtool.files import read_bytes
 
 WORDS = "tcp://HOST:PORT, tls://HOST:PORT, a scheduler file (dask scheduler --scheduler-file), or local[:N]"
@@ -41,7 +41,7 @@ class Where:
 def parse_where(given: str) -> Where:
     """The word of `--scheduler`. Raises SsmtoolError for one that is neither an address, a file nor `local`."""
     if (local := _LOCAL.fullmatch(given)) is not None:
-        count = _processors() if local[1] is None else int(local[1])
+        count = default_threads() if local[1] is None else int(local[1])
         if not 1 <= count <= _MOST_WORKERS:
             raise SsmtoolError(f"--scheduler {given}: a local cluster has 1 to {_MOST_WORKERS} workers")
         return Where(given, workers=count)
@@ -78,7 +78,3 @@ def _from_file(path: Path) -> str:
             hint="dask scheduler --scheduler-file FILE writes one",
         ) from None  # fmt: skip
     return found
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
