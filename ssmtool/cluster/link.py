@@ -118,12 +118,18 @@ class Link:
         self, function: Callable[..., Any], *arguments: Any, workers: Sequence[str], resource: str,
         tell: Callable[[Ended], None],
     ) -> int:  # fmt: skip
-        """A task for one of these workers; its number. `tell` is called in another thread when it has ended."""
+        """A task for one of these workers; its number. `tell` is called in another thread when it has ended.
+
+        Raises LinkError when the scheduler does not take it.
+        """
         self._number += 1
         number = self._number
-        future = self._client.submit(
-            function, *arguments, workers=list(workers), resources={resource: 1}, pure=False, retries=0
-        )
+        try:
+            future = self._client.submit(
+                function, *arguments, workers=list(workers), resources={resource: 1}, pure=False, retries=0
+            )
+        except Exception as error:  # of a closed client, most of all
+            raise LinkError(f"the scheduler at {self.where} takes no task: {_words(error)}") from None
         self._futures[number] = future
         future.add_done_callback(lambda done: tell(_ended(number, done)))
         return number

@@ -19,7 +19,7 @@ from typing import Any
 
 from ssmtool.cluster import worker as remote
 from ssmtool.cluster.crew import Crew, Patience
-from ssmtool.cluster.link import Ended
+from ssmtool.cluster.link import Ended, LinkError
 
 _TICK_S = 0.2
 # One that runs, and one that waits for it.
@@ -69,7 +69,7 @@ class _Task:
 
 @dataclass
 class _State:
-    """What a lane has left. `ever`: somebody was there for it; `since`: nobody has been."""
+    """What a lane has left. `since` is when the last worker for it was gone."""
 
     again: deque[_Task] = field(default_factory=deque)
     suspects: deque[_Task] = field(default_factory=deque)
@@ -124,7 +124,7 @@ class Sweep:
             return
         workers = self._crew.ready(lane.resource, lane.among)
         room = _AHEAD * sum(each.slots(lane.resource) for each in workers)
-        while state.running < room and (task := self._next(number)) is not None:
+        while state.running < room and not self._crew.silent and (task := self._next(number)) is not None:
             self._submit(task, [each.address for each in workers])
         if state.suspects and state.exhausted and not state.again and not self._running:
             # As of now: one that has just ended is no proof against the next.
@@ -145,10 +145,19 @@ class Sweep:
         resource = self._lanes[task.lane].resource
         loads = pickle.dumps([piece.load for piece in task.pieces])
         task.workers = frozenset(workers)
-        number = self._crew.link.submit(
-            remote.perform, self._crew.key, resource, loads, workers=workers, resource=resource,
-            tell=self._crew.events.put,
-        )  # fmt: skip
+        try:
+            number = self._crew.link.submit(
+                remote.perform, self._crew.key, resource, loads, workers=workers, resource=resource,
+                tell=self._crew.events.put,
+            )  # fmt: skip
+        except LinkError:
+            if not self._crew.link.closed:
+                raise
+            # The scheduler has gone since it was last asked: back, to be given up with the rest.
+            state = self._states[task.lane]
+            (state.suspects if task.alone else state.again).appendleft(task)
+            self._crew.look(now=True)
+            return
         self._running[number] = task
         self._states[task.lane].running += 1
 
@@ -183,7 +192,7 @@ class Sweep:
         if reply.problem is not None:
             self._crew.exclude(reply.worker, reply.problem)
         if rest := task.pieces[len(reply.values) :]:
-            left = _Task(task.lane, rest, task.tries, task.alone)
+            left = _Task(task.lane, rest, task.tries, task.ended, alone=task.alone)
             yield from self._once_more(left, reply.problem or f"worker {name} was started anew")
 
     def _once_more(self, task: _Task, why: str) -> Iterator[Answer]:
