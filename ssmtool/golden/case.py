@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -84,6 +85,10 @@ class Buffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     nan: int = 0
     inf: int = 0
     rows: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        # A default is left out of the file if it is the same object, which it is not in what was unpickled.
+        msgspec.structs.force_setattr(self, "dtype", sys.intern(self.dtype))
 
     @property
     def stored_shape(self) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import pickle
 import re
 import struct
 import warnings
@@ -62,6 +63,11 @@ def test_compressed_files_are_read_too() -> None:
     stream = io.BytesIO()
     np.savez_compressed(stream, **_example())
     assert parse_case(stream.getvalue()).meta.name == "scale/small"
+
+
+def test_a_case_from_another_process_makes_the_same_file() -> None:
+    made = case("qknorm/mistake-eps")
+    assert case_bytes(pickle.loads(pickle.dumps(made))) == case_bytes(made)
 
 
 @pytest.mark.parametrize("name", NAMES)
