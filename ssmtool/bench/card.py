@@ -12,9 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssmtool.bench.beside.timing import LONGEST_S, Conditions, time_beside
+from ssmtool.bench.cases import Part
 from ssmtool.bench.result import Beside, Timing
+from ssmtool.bench.vectors import judged, right
 from ssmtool.device.errors import DeviceError
 from ssmtool.device.memory import GUARD
+from ssmtool.errors import SsmtoolError
 
 if TYPE_CHECKING:
     from ssmtool.bench.beside.load import Adapter
@@ -29,7 +32,7 @@ _COPY = 512 << 20
 
 T = TypeVar("T")
 Holder = dict[str, int]
-Function = tuple[Any, tuple[str, ...], tuple[int, ...]]
+Function = tuple[Any, tuple[str, ...], tuple[int, ...], tuple[int, ...]]
 
 
 class CardBench:
@@ -88,7 +91,8 @@ class CardBench:
                     offsets.append(at)
                     at += param.size
                 found = binding.function(handle, function.name)
-                self._functions[function.name] = (found, names[function.name], (*offsets, at))
+                sizes = tuple(param.size for param in function.params)
+                self._functions[function.name] = (found, names[function.name], (*offsets, at), sizes)
 
     def _copy(self) -> float:
         binding = self._device.binding
@@ -125,15 +129,17 @@ class CardBench:
                     binding.copy_within(at[name], at[f"{name} as given"], sizes[name])
 
             beside: list[Beside] = []
-            reference: list[NDArray[np.uint32]] | None = None
+            reference: list[NDArray[Any]] | None = None
             for case in group.cases:
                 seconds = self._case(case, at, begin, repeat, warmup)
-                bits = [self._fetch(buffers[name].shape, at[name]) for name in case.outputs]
+                bits = [self._fetch(buffers[name], at[name]) for name in case.outputs]
                 equal = None
                 if reference is None:
                     reference = bits
                 else:
-                    equal = all(np.array_equal(one, other) for one, other in zip(bits, reference, strict=False))
+                    equal = all(one.tobytes() == other.tobytes() for one, other in zip(bits, reference, strict=False))
+                left = dict(zip(case.outputs, bits, strict=True))
+                left |= {name: self._fetch(buffers[name], at[name]) for name in judged(group) if name not in left}
                 timings.append(
                     Timing(
                         case.name,
@@ -144,13 +150,12 @@ class CardBench:
                         group.operations,
                         self.copy_bytes_per_second,
                         equal,
+                        right(group, left),
                     )
                 )
             if adapters:
                 assert reference is not None
-                ours = {
-                    name: bits.view(np.float32) for name, bits in zip(group.cases[0].outputs, reference, strict=True)
-                }
+                ours = dict(zip(group.cases[0].outputs, reference, strict=True))
                 long_copy = 2 * _FILLER / self.copy_bytes_per_second
                 conditions = Conditions(self._device, begin, long_copy)
                 beside = time_beside(
@@ -174,26 +179,32 @@ class CardBench:
             seconds.append(binding.elapsed(first, last) / 1e3)
         return tuple(seconds[warmup:])
 
-    def _fetch(self, shape: tuple[int, ...], address: int) -> NDArray[np.uint32]:
-        found = np.empty(shape, np.uint32)
+    def _fetch(self, like: NDArray[Any], address: int) -> NDArray[Any]:
+        found = np.empty(like.shape, like.dtype)
         self._device.binding.copy_out(found, address)
         return found
 
     def _launch(self, call: Call, at: Holder) -> Callable[[], None]:
         """A launch whose arguments are laid out once."""
-        function, names, offsets = self._functions[call.entry]
+        function, names, offsets, sizes = self._functions[call.entry]
         data = np.zeros(max(offsets[-1], 1), np.uint8)
-        for name, offset in zip(names, offsets[:-1], strict=True):
+        for name, offset, size in zip(names, offsets[:-1], sizes, strict=True):
             value = call.args[name]
-            if isinstance(value, str):
+            if isinstance(value, Part):
+                raw = (at[value.buffer] + value.element * value.itemsize).to_bytes(8, "little")
+            elif isinstance(value, str):
                 raw = at[value].to_bytes(8, "little")
             elif value is None:
                 raw = bytes(8)
             else:
                 raw = (value if isinstance(value, np.generic) else np.int32(value)).tobytes()
-            data[offset : offset + len(raw)] = list(raw)
+            if len(raw) != size:
+                raise SsmtoolError(f"{call.entry}: parameter {name} has {size} bytes, {len(raw)} are given")
+            data[offset : offset + size] = list(raw)
         x, y, z = (*call.grid, 1, 1)[:3]
-        grid, block = (x, y, z), (call.block, 1, 1)
+        threads = (call.block,) if isinstance(call.block, int) else call.block
+        block_x, block_y, block_z = (*threads, 1, 1)[:3]
+        grid, block = (x, y, z), (block_x, block_y, block_z)
         starts = list(offsets[:-1])
         return lambda: self._device.binding.launch(function, grid, block, call.shared_bytes, data, starts)
 

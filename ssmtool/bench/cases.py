@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ssmtool.bench.beside.api import DECODE, PREFILL, STEP
 from ssmtool.errors import SsmtoolError
+
+if TYPE_CHECKING:
+    from ssmtool.golden import GoldenCase
 
 F32 = NDArray[np.float32]
 S = 128
@@ -30,12 +33,21 @@ CHAIN = "single kernels"
 
 
 @dataclass(frozen=True)
+class Part:
+    """A buffer from one of its elements on, each of `itemsize` bytes."""
+
+    buffer: str
+    element: int
+    itemsize: int
+
+
+@dataclass(frozen=True)
 class Call:
-    """One launch; arguments by their names in C, buffers by name."""
+    """One launch; arguments by their names in C, buffers by name or as `Part`."""
 
     entry: str
     grid: tuple[int, ...]
-    block: int
+    block: int | tuple[int, ...]
     shared_bytes: int
     args: Mapping[str, Any]
 
@@ -56,11 +68,12 @@ class Case:
 class Group:
     """Cases over the same buffers: `make` gives their contents, `kept` names those that are put back each time.
 
-    `kind`, `positions`, `users`, `heads`, `size` and `scale` are what work from outside is told.
+    `kind`, `positions`, `users`, `heads`, `size` and `scale` are what work from outside is told. `unit` is what the
+    rows of its cases are; `vector` what a group made of a golden vector is held to.
     """
 
     title: str
-    make: Callable[[], dict[str, F32]]
+    make: Callable[[], dict[str, NDArray[Any]]]
     kept: tuple[str, ...]
     kind: str
     positions: int
@@ -70,11 +83,13 @@ class Group:
     cases: list[Case] = field(default_factory=list)
     size: int = S
     scale: float = float(_SCALE)
+    unit: str = "row and position"
+    vector: GoldenCase | None = None
 
     @property
     def operations(self) -> int:
-        """Floating-point operations of the recurrence itself."""
-        return self.cases[0].rows * S * _OPERATIONS
+        """Floating-point operations of the recurrence itself; 0 for a vector, of which they are not known."""
+        return 0 if self.vector is not None else self.cases[0].rows * S * _OPERATIONS
 
 
 def _normal(rng: np.random.Generator, *shape: int) -> F32:
@@ -249,21 +264,28 @@ def groups_of(
     made = [prefill(n, heads, images) for n in positions for images in ((False, True) if snapshots else (False,))]
     for each in users:
         made += [decode(each, heads), token(each, heads)]
-    names: set[str] = set()
     for group in made:
-        names |= {case.name for case in group.cases}
-        group.cases = [
-            case
-            for case in group.cases
-            if (not wanted or any(_fits(case, pattern) for pattern in wanted))
-            and all(call.entry in entries for call in case.calls)
-        ]
+        group.cases = [case for case in group.cases if all(call.entry in entries for call in case.calls)]
+    there = list(dict.fromkeys(case.name for group in made for case in group.cases))
     for pattern in wanted:
-        if not any(_fits(case, pattern) for group in made for case in group.cases):
-            known = ", ".join(sorted({name.partition(",")[0] for name in names}))
-            raise SsmtoolError(f'"{pattern}" is nothing that is timed, or not in the header; there is: {known}')
+        if not fits_any(there, pattern):
+            known = ", ".join(sorted({name.partition(",")[0] for name in there})) or "nothing"
+            raise SsmtoolError(f'"{pattern}" is nothing that is timed here; there is: {known}')
+    for group in made:
+        group.cases = [case for case in group.cases if not wanted or any(_fits(case.name, each) for each in wanted)]
     return [group for group in made if group.cases]
 
 
-def _fits(case: Case, pattern: str) -> bool:
-    return fnmatchcase(case.name, pattern) or fnmatchcase(case.name.partition(",")[0], pattern)
+def known_names(entries: Sequence[str]) -> list[str]:
+    """The cases, each by its kernel's name alone, whose kernels are all among `entries`."""
+    names = [case.name.partition(",")[0] for group in groups_of((), [1], [1], 2, entries) for case in group.cases]
+    return sorted(set(names))
+
+
+def fits_any(names: Sequence[str], pattern: str) -> bool:
+    """Whether a pattern is for one of the cases."""
+    return any(_fits(name, pattern) for name in names)
+
+
+def _fits(name: str, pattern: str) -> bool:
+    return fnmatchcase(name, pattern) or fnmatchcase(name.partition(",")[0], pattern)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ssmtool.bench.beside.difference import Difference
+    from ssmtool.bench.cases import Group
+    from ssmtool.errors import SsmtoolError
 
 # GK210, one K80 die, as the audit has it (ssmtool/audit/cost.py).
 KEPLER = "one GK210: 52 schedulers at 824 to 875 MHz, 240 GB/s"
@@ -18,7 +20,8 @@ class Timing:
     """One case on a card. Seconds are those of single runs of the case; `bytes` and `operations` are what it must do.
 
     `bytes_per_second` is `bytes` over the median; `of_copy` its share of the copy bandwidth measured in the same run.
-    `same_bits` says whether state and outputs equal those of the group's first case, None for that one.
+    `same_bits` says whether state and outputs equal those of the group's first case, None for that one. Of a vector,
+    `operations` are not known (0), and `right` says whether the run was within its tolerances.
     """
 
     case: str
@@ -29,6 +32,7 @@ class Timing:
     operations: int
     copy_bytes_per_second: float
     same_bits: bool | None
+    right: bool | None = None
 
     @property
     def median(self) -> float:
@@ -53,8 +57,9 @@ class Timing:
             "bytes": self.bytes,
             "bytes_per_second": self.bytes_per_second,
             "of_copy": self.bytes_per_second / self.copy_bytes_per_second,
-            "operations_per_second": self.operations / self.median,
+            "operations_per_second": self.operations / self.median if self.operations else None,
             "same_bits": self.same_bits,
+            "right": self.right,
         }
 
 
@@ -112,7 +117,8 @@ class Beside:
 class Slots:
     """One case on the executor: warp instructions executed, and what a K80 die cannot beat.
 
-    `slots` are those of the whole case, `per_row` those of one state row and position. Floors are in microseconds: the
+    `slots` are those of the whole case, `per_row` those of one `unit`: a state row and position, or an element of a
+    vector's outputs; `right` says whether a vector's run was within its tolerances. Floors are in microseconds: the
     issue floor at base and boost clock, and that of the bytes at nominal bandwidth.
     """
 
@@ -125,6 +131,8 @@ class Slots:
     issue_us: tuple[float, float]
     bandwidth_us: float
     same_bits: bool | None
+    unit: str = "row and position"
+    right: bool | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As JSON data."""
@@ -133,7 +141,10 @@ class Slots:
 
 @dataclass(slots=True)
 class BenchReport:
-    """One device: `timings` on a card, with work from outside `beside` them, or `slots` on the executor."""
+    """One device: `timings` on a card, with work from outside `beside` them, or `slots` on the executor.
+
+    `failed` are vectors whose launches did not come to their end, and why.
+    """
 
     device: str
     model: str
@@ -144,6 +155,7 @@ class BenchReport:
     timings: list[Timing] = field(default_factory=list)
     beside: list[Beside] = field(default_factory=list)
     slots: list[Slots] = field(default_factory=list)
+    failed: list[tuple[Group, SsmtoolError]] = field(default_factory=list)
 
     @property
     def cases(self) -> list[Timing | Slots]:

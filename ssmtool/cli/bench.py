@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ssmtool.cli.context import AppContext, exits_with_code, report_format_option
 from ssmtool.errors import SsmtoolError
+from ssmtool.findings import Finding, Outcome, Skip
 
 if TYPE_CHECKING:
     from ssmtool.bench.beside.load import Adapter
     from ssmtool.bench.cases import Group
     from ssmtool.bench.result import BenchReport
     from ssmtool.device.interface import Device
-    from ssmtool.header import Header
     from ssmtool.project import Project
+    from ssmtool.verify.loaded import Text
 
 # What the executor counts: at most so many heads, positions and users. The rest do the same work.
 _COUNTED_HEADS, _COUNTED_POSITIONS, _COUNTED_USERS = 2, 128, 2
@@ -27,7 +30,10 @@ _MOST = 65_535
 @click.command(
     "bench", epilog="Exit codes: 0 timed; 1 kernels of one group differ in their bits; 2 it could not be timed."
 )
-@click.argument("cases", nargs=-1, metavar="[KERNEL|PATTERN]...")
+@click.argument("cases", nargs=-1, metavar="[KERNEL|PATTERN|VECTOR.npz]...")
+@click.option(
+    "--ptx", metavar="FILE", help="Time this: .ptx, or a C file with PTX in it (default: the project's header)."
+)
 @click.option("--positions", default="128,1024", show_default=True, metavar="N,...", help="Prefills, in positions.")
 @click.option("--users", default="1,64,256", show_default=True, metavar="K,...", help="Decode steps, in users (slots).")
 @click.option(
@@ -58,6 +64,7 @@ _MOST = 65_535
 def command(
     app: AppContext,
     cases: tuple[str, ...],
+    ptx: str | None,
     positions: str,
     users: str,
     heads: int,
@@ -74,41 +81,96 @@ def command(
     slowest; what must be moved over the time, and its share of the copy bandwidth of the same run. Each group's kernels
     do the same work, and their bits are compared. On the CPU: warp instructions executed, and the floors of a K80 die.
 
+    Kernels of your own are timed by the launches of your golden vectors: by file, by name, or all of them.
+
     \b
     Examples:
       ssmtool bench                                     everything, on every card
       ssmtool bench --users 256 'fc_ssm_recurrence_slots*'
       ssmtool bench --device cpu --positions 33 --users 1
+      ssmtool bench my_kernel                           every golden vector that launches it
+      ssmtool bench golden/my_kernel/small.npz          the launches of one vector
       ssmtool bench --beside fla                        flash-linear-attention in the same run
     """
     from ssmtool.bench.beside.load import load
     from ssmtool.bench.cases import groups_of
+    from ssmtool.bench.choose import choose
     from ssmtool.device.select import open_devices
     from ssmtool.execute import require_libraries
-    from ssmtool.header import read_header
+    from ssmtool.verify.plan import too_large
+    from ssmtool.verify.sources import read_ptx
 
     require_libraries()
-    project = app.load_project()
     counts = _numbers("--positions", positions), _numbers("--users", users)
-    header = read_header(project.header_path)
-    entries = [name for held in header.modules for name in held.entry_names]
-    groups = groups_of(cases, *counts, heads, entries, snapshots)
+    project = _project(app) if ptx is not None else app.load_project()
+    if ptx is None and project is not None and not project.header_path.exists():
+        raise SsmtoolError("there is no generated header", path=project.settings.header, hint="ssmtool build")
+    source = ptx if ptx is not None or project is None else str(project.header_path)
+    assert source is not None
+    show = project.show if project is not None else str
+    texts = read_ptx(source, show)
+    parameters = {name: given for text in texts for name, given in _parameters(text).items()}
+    chosen = choose(
+        cases, parameters, lambda: None if project is None else project.path(project.settings.golden), show
+    )  # fmt: skip
+
+    def ours(positions: list[int], users: list[int], heads: int) -> list[Group]:
+        return (
+            [] if chosen.ours is None else groups_of(chosen.ours, positions, users, heads, list(parameters), snapshots)
+        )
+
+    groups = ours(*counts, heads)
+    if not groups and not chosen.vectors and not chosen.skips:
+        raise SsmtoolError(
+            "nothing to time: no position and no user is asked for", hint="--positions 128, or --users 1"
+        )
     reports = []
     with open_devices(device) as devices:
         if others and not all(each.real for each in devices):
             raise SsmtoolError("--beside is for cards: on the CPU executor nothing is timed", hint="--device cuda")
+        if others and not groups:
+            raise SsmtoolError("--beside is for prefills and decode steps of the product's kernels; none is timed here")
         adapters = [load(words) for words in dict.fromkeys(others)]
         for each in devices:
+            fitting = []
+            for group in chosen.vectors:
+                assert group.vector is not None
+                large = too_large(group.vector, each)
+                if large is None:
+                    fitting.append(group)
+                else:
+                    mend = None if each.real else "ssmtool bench --device cuda"
+                    chosen.skips.append(Skip(f"vector {group.vector.meta.name} on {each.name}", large, mend))
             if each.real:
-                reports.append(_timed(each, groups, header, repeat, warmup, adapters))
+                reports.append(_timed(each, groups, fitting, texts, repeat, warmup, adapters))
             else:
-                less = (
+                fewer = ours(
                     [min(each, _COUNTED_POSITIONS) for each in counts[0]],
                     [min(each, _COUNTED_USERS) for each in counts[1]],
+                    min(heads, _COUNTED_HEADS),
                 )
-                fewer = groups_of(cases, *less, min(heads, _COUNTED_HEADS), entries, snapshots)
-                reports.append(_counted(each, groups, fewer, header))
-    return _report(app, reports, project, device, output_format)
+                reports.append(_counted(each, [*groups, *fitting], [*fewer, *fitting], texts))
+    return _report(app, reports, chosen.skips, show(Path(source)), device, output_format)
+
+
+def _project(app: AppContext) -> Project | None:
+    """The project around, where there is one: with --ptx none is needed."""
+    try:
+        return app.load_project()
+    except SsmtoolError:
+        return None
+
+
+def _parameters(text: Text) -> dict[str, tuple[str, ...]]:
+    """Kernel -> its parameters' names: of the header, of the product's contract, or their numbers."""
+    from ssmtool.golden.reference import KERNELS
+
+    found = {}
+    for entry in text.module.entries:
+        count = len(entry.params)
+        known = text.parameters.get(entry.name) or (KERNELS[entry.name][1] if entry.name in KERNELS else ())
+        found[entry.name] = tuple(known) if len(known) == count else tuple(f"p{number}" for number in range(count))
+    return found
 
 
 def _numbers(option: str, text: str) -> list[int]:
@@ -119,12 +181,6 @@ def _numbers(option: str, text: str) -> list[int]:
     if wrong is not None:
         raise SsmtoolError(f"{option} {wrong}: it may be 1 to {_MOST}")
     return found
-
-
-def _names(header: Header, index: int) -> dict[str, tuple[str, ...]]:
-    """Kernel -> its parameters' names in C."""
-    entries = header.modules[index].record.entries
-    return {entry.name: tuple(each.split()[-1] for each in entry.parameters.split(", ")) for entry in entries}
 
 
 def _blank(device: Device) -> BenchReport:
@@ -140,14 +196,14 @@ def _blank(device: Device) -> BenchReport:
 
 
 def _timed(
-    device: Device, groups: list[Group], header: Header, repeat: int, warmup: int, adapters: list[Adapter]
-) -> BenchReport:
-    from ssmtool import ptx
+    device: Device, groups: list[Group], vectors: list[Group], texts: list[Text], repeat: int, warmup: int,
+    adapters: list[Adapter],
+) -> BenchReport:  # fmt: skip
     from ssmtool.bench.card import CardBench, clocks
     from ssmtool.device.cuda import CudaDevice
 
     assert isinstance(device, CudaDevice)
-    bench = CardBench(device, [(ptx.parse(held.ptx), _names(header, i)) for i, held in enumerate(header.modules)])
+    bench = CardBench(device, [(text.module, _parameters(text)) for text in texts])
     report = _blank(device)
     try:
         bench.prepare()
@@ -156,52 +212,84 @@ def _timed(
             timings, beside = bench.time(group, repeat, warmup, adapters)
             report.timings += timings
             report.beside += beside
+        for group in vectors:
+            try:
+                report.timings += bench.time(group, repeat, warmup)[0]
+            except SsmtoolError as error:  # noqa: PERF203 - the other vectors are timed all the same
+                if device.problem is not None:
+                    raise
+                report.failed.append((group, error))
         report.clocks = clocks(device.index)
     finally:
         bench.close()
     return report
 
 
-def _counted(device: Device, groups: list[Group], fewer: list[Group], header: Header) -> BenchReport:
+def _counted(device: Device, groups: list[Group], fewer: list[Group], texts: list[Text]) -> BenchReport:
     from ssmtool.bench.slots import count
     from ssmtool.execute import Module
 
     modules = {
-        name: module
-        for index, held in enumerate(header.modules)
-        for module in [Module(held.ptx, parameters=_names(header, index))]
-        for name in held.entry_names
+        entry.name: module
+        for text in texts
+        for module in [Module(text.module, parameters=_parameters(text))]
+        for entry in text.module.entries
     }
     report = _blank(device)
     for small, whole in zip(fewer, groups, strict=True):
-        report.slots += count(small, whole, modules)
+        try:
+            report.slots += count(small, whole, modules)
+        except SsmtoolError as error:  # noqa: PERF203 - the other vectors are counted all the same
+            if whole.vector is None:
+                raise
+            report.failed.append((whole, error))
     return report
 
 
-def _report(app: AppContext, reports: list[BenchReport], project: Project, device: str, output_format: str) -> int:
+def _findings(report: BenchReport, path: str) -> Iterator[Finding]:
+    """What is wrong: bits that differ, numbers beyond a vector's tolerances, launches that leave their buffers."""
+    from ssmtool.findings import Severity
+
+    effect = "a faster kernel with other results"
+    for each in report.cases:
+        if each.right is False:
+            message = f"{each.group} on {report.device}: its numbers are not within the vector's tolerances"
+            yield Finding("bench/wrong-numbers", Severity.ERROR, message, kernel=each.case, path=path, effect=effect,
+                          fix="ssmtool verify")  # fmt: skip
+        elif each.right is None and each.same_bits is False:
+            message = f"{each.group} on {report.device}: not the bits of the first kernel of its group"
+            yield Finding("bench/bits-differ", Severity.ERROR, message, kernel=each.case, path=path, effect=effect,
+                          fix="ssmtool verify")  # fmt: skip
+    for group, error in report.failed:
+        if error.exit_code == 1:
+            message = f"{group.title} on {report.device}: {error.message}"
+            effect = "what it leaves is not defined, so its time means nothing"
+            yield Finding("bench/fault", Severity.ERROR, message, path=path, effect=effect,
+                          fix=error.hint or "ssmtool verify")  # fmt: skip
+
+
+def _report(
+    app: AppContext, reports: list[BenchReport], skips: list[Skip], path: str, device: str, output_format: str
+) -> int:
     from ssmtool.cli.context import print_report
-    from ssmtool.findings import Finding, Outcome, Severity, Skip
     from ssmtool.report.bench import print_bench, summary
 
-    different = [(report.device, each) for report in reports for each in report.cases if each.same_bits is False]
     outcome = Outcome(
-        findings=[
-            Finding(
-                rule="bench/bits-differ",
-                severity=Severity.ERROR,
-                kernel=each.case,
-                message=f"{each.group} on {name}: not the bits of the first kernel of its group",
-                path=project.show(project.header_path),
-                effect="a faster kernel with other results",
-                fix="ssmtool verify",
-            )
-            for name, each in different
-        ],
+        findings=[finding for report in reports for finding in _findings(report, path)],
         required_skips=[
-            Skip(f"bench of {each.peer} on {report.device}", each.problem, each.mend)
-            for report in reports
-            for each in report.beside
-            if each.problem is not None
+            *skips,
+            *(
+                Skip(f"bench of {each.peer} on {report.device}", each.problem, each.mend)
+                for report in reports
+                for each in report.beside
+                if each.problem is not None
+            ),
+            *(
+                Skip(f"{group.title} on {report.device}", str(error), error.hint)
+                for report in reports
+                for group, error in report.failed
+                if error.exit_code != 1
+            ),
         ],
     )
     if output_format == "console":

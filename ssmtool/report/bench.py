@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 # Of the outputs and of the states, against the first case of the group: NMSE, and the largest error over their RMS.
 _DISTANCES = ("NMSE y", "max y", "NMSE s", "max s")
 _BITS = {None: "reference", True: "same", False: "DIFFERENT"}
+# A vector's runs are held to its tolerances: other bits than those of the first run are none of its business.
+_WITHIN = {None: "right", True: "right, same", False: "right, others"}
 
 
 def print_bench(report: BenchReport) -> None:
@@ -38,7 +40,7 @@ def print_bench(report: BenchReport) -> None:
             heads = ("from outside, in the same run", "us", "fastest", "slowest", "host us", "bandwidth", "of copy")
             print_table("", (*heads, "over our best", *_DISTANCES), [_beside(each, best) for each in beside])
         if counted:
-            heads = ("case", "launches", "slots", "per row and position", "issue us", "bandwidth us", "bits")
+            heads = ("case", "launches", "slots", f"per {counted[0].unit}", "issue us", "bandwidth us", "bits")
             print_table(f"{title}; floors of {KEPLER}", heads, [_slots(each) for each in counted])
     for note in dict.fromkeys(each.note for each in report.beside if each.note):
         print(f"note: {note}\n")
@@ -47,8 +49,14 @@ def print_bench(report: BenchReport) -> None:
 def summary(reports: Sequence[BenchReport]) -> str:
     """The last line."""
     compared = [each.same_bits for report in reports for each in report.cases]
-    equal = f"{compared.count(True)} of {len(compared) - compared.count(None)} compared have the first's bits"
-    return f"{plural(len(compared), 'case')} on {', '.join(report.device for report in reports)}; {equal}"
+    told = []
+    if more := len(compared) - compared.count(None):
+        told.append(f"{compared.count(True)} of {more} compared have the first's bits")
+    judged = [each.right for report in reports for each in report.cases if each.right is not None]
+    if judged:
+        told.append(f"{judged.count(True)} of {plural(len(judged), 'run')} within the vectors' tolerances")
+    where = ", ".join(report.device for report in reports)
+    return "; ".join([f"{plural(len(compared), 'case')} on {where}", *told])
 
 
 def _timing(each: Timing) -> tuple[str, ...]:
@@ -60,8 +68,8 @@ def _timing(each: Timing) -> tuple[str, ...]:
         f"{max(each.seconds) * 1e6:.2f}",
         _tera(each.bytes_per_second),
         f"{each.bytes_per_second / each.copy_bytes_per_second:.1%}",
-        f"{each.operations / each.median / 1e9:.0f}",
-        _BITS[each.same_bits],
+        f"{each.operations / each.median / 1e9:.0f}" if each.operations else "-",
+        _bits(each),
     )
 
 
@@ -90,10 +98,20 @@ def _slots(each: Slots) -> tuple[str, ...]:
         str(each.launches),
         f"{each.slots:.0f}",
         f"{each.per_row:.1f}",
-        f"{each.issue_us[1]:.1f} to {each.issue_us[0]:.1f}",
-        f"{each.bandwidth_us:.1f}",
-        _BITS[each.same_bits],
+        f"{_floor(each.issue_us[1])} to {_floor(each.issue_us[0])}",
+        _floor(each.bandwidth_us),
+        _bits(each),
     )
+
+
+def _bits(each: Timing | Slots) -> str:
+    if each.right is None:
+        return _BITS[each.same_bits]
+    return _WITHIN[each.same_bits] if each.right else "WRONG"
+
+
+def _floor(microseconds: float) -> str:
+    return f"{microseconds:.{1 if microseconds >= 1 else 3}f}"
 
 
 def _tera(bytes_per_second: float) -> str:

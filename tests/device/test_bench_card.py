@@ -44,3 +44,20 @@ def test_a_fault_on_the_card_is_told_and_ends_it(run: Run, fake: FakeDriver) -> 
     ran = run(ROOT, "bench", "fc_ssm_recurrence_seq", *SMALL)
     assert ran.code in (1, 2)
     assert "fc_ssm" in ran.err or "prefill" in ran.err
+
+
+def test_the_launches_of_a_vector_are_timed_from_their_offsets(run: Run, fake: FakeDriver) -> None:
+    """Chunks begin in the middle of q, k, v and y, so a wrong address makes wrong numbers."""
+    ran = run(ROOT, "bench", "golden/recurrence/chunks.npz", "sigmoid/n257", *SMALL, "--format", "json")
+    assert ran.code == 0, ran.out + ran.err
+    timings = ran.json["extra"]["bench"][0]["timings"]
+    assert len(timings) > 2
+    assert all(each["right"] is True and each["operations_per_second"] is None for each in timings)
+    assert fake.left() == (0, 0, 0)
+
+
+def test_a_wrong_vector_on_the_card_is_a_finding(run: Run, fake: FakeDriver) -> None:
+    fake.flips = [(0, 3)]
+    ran = run(ROOT, "bench", "sigmoid/n257", *SMALL)
+    assert ran.code == 1
+    assert "bench/wrong-numbers" in ran.out
