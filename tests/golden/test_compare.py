@@ -54,6 +54,14 @@ def test_an_offset_that_cosine_hides_is_found() -> None:
     assert not _one(vector, after, "y").ok
 
 
+def test_a_huge_error_over_nothing_is_infinite_and_wrong() -> None:
+    vector, after = _after(STATE)
+    got = np.full_like(after["y"], 1e30)
+    result = compare_array(vector, "y", got, against=np.zeros_like(got))
+    assert not result.ok
+    assert result.nmse == np.inf
+
+
 def test_a_wrong_head_cannot_hide_behind_large_ones() -> None:
     b = Builder("compare/heads", "one head is a million times smaller")
     state = b.random.bell("s", (2, 4, 4))
