@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DEFAULT_SECONDS = 60.0
+_MOST_FAILURES = 20
 # Seconds that all explanations of failures may take together.
 _DIAGNOSIS = 10.0
 # Seeds drawn here: short enough to be typed again.
@@ -81,7 +82,7 @@ class _Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in newer r
     show_default=True,
     help="On the CPU: races, unwritten memory and bounds; or bounds only.",
 )
-@click.option("--max-failures", type=click.IntRange(1, 1000), default=20, show_default=True, metavar="N",
+@click.option("--max-failures", type=click.IntRange(1, 1000), default=_MOST_FAILURES, show_default=True, metavar="N",
               help="Stop after so many distinct ones.")  # fmt: skip
 @click.option(
     "--scheduler",
@@ -135,11 +136,14 @@ def command(
     chosen = _choose(app, file, ptx, vectors, only, judge, check)
     names, shown, why = _devices(device) if scheduler is None else ((), [], [])
     quiet = app.quiet or output_format != "console"
-    again = _again(file, ptx, vectors, only, device, judge, check)
+    again = _again(file, ptx, vectors, only, device, judge, check, scheduler)
+    limits = _limits(None if unlimited else seconds, rounds, max_failures)
     if not quiet:
         for note in why:
             click.echo(note, err=True)
-        click.echo(f"seed {seed}, hypothesis {_release()}; the same rounds again: {again} --seed {seed}", err=True)
+        click.echo(
+            f"seed {seed}, hypothesis {_release()}; the same rounds again: {again} --seed {seed}{limits}", err=True
+        )
     plan = Plan(
         chosen.subject, tuple(each.name for each in chosen.targets), seed, names, rounds, seconds,
         share=device is None or ("," not in device and device != "all"), most=max_failures, first_whole=unlimited,
@@ -256,7 +260,7 @@ def _devices(words: str | None) -> tuple[tuple[str, ...], list[str], list[str]]:
 
 def _again(
     file: Path | None, ptx: str | None, vectors: Sequence[str], only: Sequence[str], device: str | None, judge: str,
-    check: str,
+    check: str, scheduler: str | None,
 ) -> str:  # fmt: skip
     """The command, without limits and seed."""
     words = ["ssmtool fuzz"]
@@ -267,7 +271,18 @@ def _again(
     words += [f"--device {quote(device)}"] if device else []
     words += [f"--judge {judge}"] if judge != "contract" else []
     words += [f"--check {check}"] if check != "all" else []
+    words += [f"--scheduler {quote(scheduler)}"] if scheduler else []
     return " ".join(words)
+
+
+def _limits(seconds: float | None, rounds: int | None, most: int) -> str:
+    """The options that end a run, as they were given."""
+    words = [f" --rounds {rounds}"] if rounds is not None else []
+    if seconds is not None:
+        unit = next((unit for unit in ("h", "m") if seconds % _UNITS[unit] == 0), "s")
+        words.append(f" --time {seconds / _UNITS[unit]:.10g}{unit}")
+    words += [f" --max-failures {most}"] if most != _MOST_FAILURES else []
+    return "".join(words)
 
 
 def _release() -> str:
@@ -318,7 +333,7 @@ def _outcome(chosen: _Chosen, plan: Plan, found: Fuzzed, saved: Sequence[Saved],
     for target, why, fix in found.problems:
         outcome.required_skips.append(Skip(target, why, fix))
     if found.ended == "interrupted":
-        outcome.required_skips.append(Skip("the rest of the rounds", "interrupted", f"{again}"))
+        outcome.required_skips.append(Skip("the rest of the rounds", "interrupted", again))
     elif found.ended == "time" and (missed := _missed(plan, found)):
         few = ", ".join(missed[:3]) + (f" and {len(missed) - 3} more" if len(missed) > 3 else "")
         why = f"the time was up before a first round of {len(missed)} of {len(plan.targets)}"

@@ -13,18 +13,22 @@ T = TypeVar("T")
 
 # Bytes of a round: more than any draw of the product's kernels reads. What is read beyond is 0.
 TAPE_BYTES = 96
+# Characters of an option, as reports tell it.
+_LONGEST = 40
 
 
 class Choices:
     """Choices read from `tape`, two bytes each (one where a byte is enough), in the order in which they are asked for.
 
-    `made` has every choice by its name, as reports tell them; `bounds` has the lowest and the highest it could be.
+    `made` has every choice by its name as a number, of a pick the option's; `values` what it stands for, as reports
+    tell it; `bounds` has the lowest and the highest number it could be.
     """
 
     def __init__(self, tape: bytes) -> None:
         self._tape = tape
         self._at = 0
         self.made: dict[str, int] = {}
+        self.values: dict[str, str] = {}
         self.bounds: dict[str, tuple[int, int]] = {}
 
     def integer(self, name: str, low: int, high: int) -> int:
@@ -32,6 +36,7 @@ class Choices:
         if high < low:
             raise ValueError(f"{name}: there is no integer from {low} to {high}")
         value = self.made[name] = self._value(name, low, high)
+        self.values[name] = str(value)
         self.bounds[name] = low, high
         return value
 
@@ -43,7 +48,9 @@ class Choices:
 
     def pick(self, name: str, options: Sequence[T]) -> T:
         """One of the options; the first is the simplest. An option that is there twice is drawn twice as often."""
-        return options[self.integer(name, 0, len(options) - 1)]
+        picked = options[self.integer(name, 0, len(options) - 1)]
+        self.values[name] = _told(picked)
+        return picked
 
     def flag(self, name: str) -> bool:
         """Yes or no; no is simpler."""
@@ -52,6 +59,15 @@ class Choices:
     def rarely(self, name: str, one_in: int) -> bool:
         """Yes, once in so many rounds."""
         return self.integer(name, 0, one_in - 1) == one_in - 1
+
+
+def _told(value: object) -> str:
+    """An option in a few characters of one line; one that does not print is told by its type."""
+    try:
+        words = " ".join((f"{value:g}" if isinstance(value, float) else str(value)).split())
+    except Exception:  # a user's own object may raise anything
+        words = type(value).__name__
+    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 3]}..."
 
 
 class Replayed(Choices):

@@ -116,7 +116,7 @@ class Search:
             self._tries += 1
         if failure is None or (self.failure is not None and not smaller(failure, self.failure)):
             return False
-        failure.choices = dict(choices.made)
+        failure.choices, failure.values = dict(choices.made), dict(choices.values)
         if self.failure is None:
             self.at = self.rounds
             self._until = time.monotonic() + self._limits.seconds
@@ -143,11 +143,11 @@ class Search:
         if self.failure is not None:
             self._lower()
             until = time.monotonic() + self._limits.data_seconds
-            choices = self.failure.choices
+            choices, values = self.failure.choices, self.failure.values
             self.failure = self._target.simplified(
                 self.failure, self._loaded, tries=self._limits.data_tries, until=until
             )  # fmt: skip
-            self.failure.choices = choices
+            self.failure.choices, self.failure.values = choices, values
 
     def _lower(self) -> None:
         """Numbers of several bytes, by bisection: hypothesis lowers each byte by itself, and stops at 256 for 250."""
@@ -175,7 +175,7 @@ class Search:
             return False
         if failure is None or self.failure is None or not smaller(failure, self.failure):
             return False
-        failure.choices = dict(choices.made)
+        failure.choices, failure.values = dict(choices.made), dict(choices.values)
         self.failure = failure
         return True
 

@@ -33,7 +33,8 @@ class Failure:
 
     `case` has the buffers before, without expectations; `after` what the run left (nothing after a fault). `want` is
     the nearest that is right, `low` and `high` bound all that is right, by buffer. `arrays` are both sides of a
-    relation. `choices` are those of the round. `shown` is whether a vector can show it to verify, once that is known.
+    relation. `choices` are those of the round as numbers, `values` what they stand for. `shown` is whether a vector can
+    show it to verify, once that is known.
     """
 
     target: str
@@ -51,4 +52,5 @@ class Failure:
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
     looks_like: list[str] = field(default_factory=list)
     choices: Mapping[str, int] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
     shown: bool | None = None

@@ -68,8 +68,13 @@ class UserTarget(CaseTarget):
         return b.case(policies)
 
     def judge(self, case: GoldenCase, loaded: Loaded) -> Failure | None:
-        """By the file's formula, within the policy."""
-        return by_formula(self.name, case, loaded, self._formula)
+        """By the file's formula, within the policy. What cannot be launched is the draw's doing: its line is told."""
+        from ssmtool.execute import LaunchError
+
+        try:
+            return by_formula(self.name, case, loaded, self._formula)
+        except LaunchError as error:
+            raise self._wrong(f"cannot be launched: {error.message}") from None
 
     # -------------------------------------------------------------------------------------------------- the launch
 
@@ -135,11 +140,16 @@ class UserTarget(CaseTarget):
         wanted = table.get(name, "elementwise" if dtype.kind == "f" else "exact")
         if isinstance(wanted, str) and wanted in POLICIES:
             return wanted
-        known = ", ".join(POLICIES)
+        if not isinstance(wanted, dict):
+            known = ", ".join(POLICIES)
+            raise self._wrong(f'"policy" of {name} is {wanted!r}: neither {known} nor a dict of limits')
+        keys = Policy.__struct_fields__
+        if strange := [key for key in wanted if key not in keys]:
+            raise self._wrong(f'"policy" of {name} has a key {strange[0]!r}; there are {", ".join(keys)}')
         try:
             policy = msgspec.convert(wanted, Policy)
         except msgspec.ValidationError as error:
-            raise self._wrong(f'"policy" of {name} is {wanted!r}: neither {known} nor limits ({error})') from None
+            raise self._wrong(f'"policy" of {name} is {wanted!r}: {error}') from None
         limits = [each for each in (policy.nmse, policy.max_rms, policy.max_ulp) if each is not None]
         if not (limits or policy.exact) or not all(0 <= each < np.inf for each in (*limits, policy.atol)):
             # With such a one every result is right, or none.
@@ -227,6 +237,6 @@ class UserTarget(CaseTarget):
 
 
 def _title(choices: Choices) -> str:
-    """The sizes that were drawn; not which fill an array has."""
-    sizes = [f"{name} {value}" for name, value in choices.made.items() if name != "data" and " of " not in name]
+    """The sizes and options that were drawn; not which fill an array has."""
+    sizes = [f"{name} {value}" for name, value in choices.values.items() if name != "data" and " of " not in name]
     return ", ".join(sizes) or "a launch"

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from ssmtool.errors import SsmtoolError
 from ssmtool.fuzz.choices import Choices
 from ssmtool.fuzz.values import F32, FILLS, MODEST, Source
+from ssmtool.golden.case import DTYPES
 
 PREFIX = "draw_"
 # Of one array, 1 GiB: a slip of the pen is told before it takes the machine's memory.
@@ -71,15 +72,22 @@ class Draw:
             )
         return self._source.array(name, *sizes, fills=FILLS if special else (*MODEST, "pairs", "mixed"))
 
-    def integers(self, name: str, *shape: int, low: int, high: int) -> NDArray[np.int32]:
-        """Random int32 from low to high, both included."""
+    def integers(self, name: str, *shape: int, low: int, high: int, dtype: Any = "int32") -> NDArray[Any]:
+        """Random integers from low to high, both included; `dtype` is int8 to int64 or uint8 to uint64, as NumPy's."""
+        kind = _integer_type(name, dtype)
         if high < low:
             raise ValueError(f"{name}: there is no integer from {low} to {high}")
-        if not -(2**31) <= low <= high < 2**31:
-            raise ValueError(f"{name}: {low} to {high} are no int32")
-        sizes = _sizes(name, shape)
-        words = self._source.stream.words(name, prod(sizes)).astype(np.int64) % (high - low + 1)
-        return (low + words).astype(np.int32).reshape(sizes)
+        limits = np.iinfo(kind)
+        if not limits.min <= low <= high <= limits.max:
+            raise ValueError(f"{name}: {low} to {high} are no {kind.name}, which has {limits.min} to {limits.max}")
+        sizes, span = _sizes(name, shape), high - low + 1
+        words = self._source.stream.words(name, prod(sizes))
+        if span > 1 << 32:
+            words = words << np.uint64(32) | self._source.stream.words(f"{name}/low", prod(sizes))
+        if span <= np.iinfo(np.uint64).max:
+            words = words % np.uint64(span)
+        # Modulo 2^64, as two's complement has it: what is drawn is within the type.
+        return (words + np.uint64(low % (1 << 64))).view(np.int64).astype(kind).reshape(sizes)
 
     def number(self, name: str, low: float = -4.0, high: float = 4.0) -> np.float32:
         """A float32 of the interval in 256 steps; 1, or what is nearest to it, is the simplest."""
@@ -90,6 +98,19 @@ class Draw:
     def output(self, *shape: int) -> Output:
         """A buffer to be written."""
         return Output(_sizes("an output", shape))
+
+
+def _integer_type(name: str, dtype: Any) -> np.dtype[Any]:
+    """One of the integer types that a vector may hold. Raises ValueError."""
+    try:
+        kind: np.dtype[Any] = np.dtype(dtype)
+    except TypeError:
+        kind = np.dtype(object)
+    if kind.kind not in "iu" or kind.name not in DTYPES:
+        known = ", ".join(each for each in DTYPES if "int" in each)
+        raise ValueError(f"{name}: dtype {dtype!r} is none of {known}")
+    native: np.dtype[Any] = kind.newbyteorder("=")
+    return native
 
 
 def _sizes(name: str, shape: Sequence[int]) -> tuple[int, ...]:

@@ -187,6 +187,7 @@ def _failure_json(saved: Saved) -> dict[str, Any]:
         "round": found.round,
         "batch": found.batch,
         "choices": dict(failure.choices),
+        "values": dict(failure.values),
         "also": found.also,
         "files": [str(path) for path in saved.paths],
         "vector": str(saved.vector) if saved.vector else None,

@@ -13,6 +13,7 @@ import pytest
 
 from conftest import ROOT, Run
 from ssmtool.audit.inputs import read_input
+from ssmtool.cli import fuzz
 
 FUZZ = ("fuzz", "--device", "cpu")
 
@@ -53,8 +54,15 @@ def test_right_kernels_are_0_and_nothing_is_written(run: Run, here: Path, right:
     assert "ok: 24 rounds of 2 targets on cpu" in ran.out
     assert "seed 4" in ran.out
     assert "seed 4, hypothesis" in ran.err
-    assert "--only fc_sigmoid --device cpu --seed 4" in ran.err
+    assert "--only fc_sigmoid --device cpu --seed 4 --rounds 12\n" in ran.err
     assert not list(here.iterdir())
+
+
+def test_the_command_that_is_told_has_every_limit_and_the_scheduler() -> None:
+    assert fuzz._again(None, "k.ptx", (), (), None, "contract", "all", "local:2").endswith("--scheduler local:2")
+    assert fuzz._limits(None, None, 20) == ""
+    assert fuzz._limits(600.0, 7, 3) == " --rounds 7 --time 10m --max-failures 3"
+    assert [fuzz._limits(each, None, 20) for each in (90.5, 7200.0)] == [" --time 90.5s", " --time 2h"]
 
 
 def test_a_wrong_kernel_is_1_and_the_command_that_is_told_fails_again(

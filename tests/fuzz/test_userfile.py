@@ -13,7 +13,7 @@ from ssmtool.device.cpu import CpuDevice
 from ssmtool.errors import SsmtoolError
 from ssmtool.fuzz import Fuzzed, Limits, Plan, Subject, fuzz
 from ssmtool.fuzz.choices import Choices
-from ssmtool.fuzz.user_target import UserTarget
+from ssmtool.fuzz.user_target import UserTarget, _title
 from ssmtool.fuzz.userfile import Draw, UserFile
 from ssmtool.fuzz.vector import vector_of
 from ssmtool.golden import case_bytes, parse_case
@@ -108,6 +108,26 @@ def test_a_file_that_is_wrong_is_told_with_its_line(text: str, line: int | None,
         (LAUNCH.replace('draw.array("y", n)', "draw.output(10**5, 10**5)"), '{"y": x}', 3, "has more than"),
         (LAUNCH.replace('"x", n', '"x", 10**5, 10**5'), '{"y": x}', 3, "has more than"),
         (LAUNCH.replace('array("x", n', 'integers("x", n, low=0, high=2**31'), '{"y": x}', 3, "are no int32"),
+        (
+            LAUNCH.replace('array("x", n', 'integers("x", n, low=-1, high=2, dtype="uint8"'),
+            '{"y": x}',
+            3,
+            "no uint8, which",
+        ),
+        (
+            LAUNCH.replace('array("x", n', 'integers("x", n, low=0, high=2, dtype=float'),
+            '{"y": x}',
+            3,
+            "is none of int8, ",
+        ),
+        (LAUNCH.replace('"n": n}', '"n": float(n)}'), '{"y": y}', 1, "cannot be launched: vec_axpy: parameter"),
+        (LAUNCH.replace('"block": 32', '"block": 2048'), '{"y": y}', 1, "cannot be launched: "),
+        (
+            LAUNCH[:-1] + ', "policy": {"y": {"nsme": 1.0}}}',
+            '{"y": y}',
+            1,
+            "a key 'nsme'; there are nmse, max_rms, max_ulp, ",
+        ),
         (LAUNCH.replace('draw.array("y", n)', "draw.output(n)"), '{"x": x}', 6, "does not return y"),
         (LAUNCH[:-1] + ', "policy": {"y": "lenient"}}', '{"y": y}', 1, "neither recurrence"),
         (LAUNCH[:-1] + ', "policy": {"y": {}}}', '{"y": y}', 1, "it needs a limit"),
@@ -180,4 +200,28 @@ def test_what_a_draw_offers_is_within_what_was_asked() -> None:
         numbers = draw.integers("i", 20, low=-3, high=4)
         assert numbers.dtype == np.int32
         assert set(numbers.tolist()) <= set(range(-3, 5))
+        for bits in (8, 16, 32, 64):
+            for kind in (f"int{bits}", f"uint{bits}"):
+                limits = np.iinfo(kind)
+                ends = draw.integers("ends", 50, low=limits.max - 2, high=limits.max, dtype=kind)
+                assert ends.dtype == np.dtype(kind)
+                assert limits.max - 2 <= int(ends.min()) <= int(ends.max()) <= limits.max
+                assert len(set(draw.integers("all", 200, low=limits.min, high=limits.max, dtype=kind).tolist())) > 90
     assert Draw(Choices(b"")).number("a") == 1.0
+
+
+def test_an_option_is_told_by_its_value_not_by_its_number() -> None:
+    """`threads 2` where the block is 256 sends whoever reads it to the wrong launch."""
+
+    class Odd:
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    choices = Choices(bytes([0, 0, 2, 1, 1, 0]))
+    draw = Draw(choices)
+    assert draw.pick("threads", [32, 64, 256]) == 256
+    draw.pick("mode", ["a", "b\nc"])
+    draw.pick("eps", [0.5, 1e-6])
+    draw.pick("odd", [Odd()])
+    assert _title(choices) == "threads 256, mode b c, eps 1e-06, odd Odd"
+    assert choices.made["threads"] == 2
