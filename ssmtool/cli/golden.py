@@ -19,9 +19,13 @@ from ssmtool.errors import SsmtoolError
 from ssmtool.wording import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ssmtool.findings import Outcome
     from ssmtool.golden import GoldenCase
     from ssmtool.golden.oracles import Agreement, Oracle
+    from ssmtool.golden.signature import Parameter
+    from ssmtool.project import Project
 
 # Those of ssmtool.golden.oracles, which is not imported for a list of words.
 _ORACLES = ("transformers", "fla", "torch", "python")
@@ -44,7 +48,7 @@ def command() -> None:
       ssmtool golden check                       are they whole, and do they expect what the reference computes?
       ssmtool golden check --oracle transformers --oracle fla
       ssmtool golden show recurrence/reference-t1
-      ssmtool golden new my_kernel --from my.ptx   a script that writes a vector for another kernel
+      ssmtool golden new my_kernel               a script that writes a vector for another kernel
     """
 
 
@@ -57,6 +61,8 @@ def command() -> None:
 def make(app: AppContext, only: tuple[str, ...], folder: Path | None, output_format: str) -> int:
     """Make the product's vectors; only files that changed are written.
 
+    A project whose kernels are others has no use for them, and is refused unless --folder is given.
+
     \b
     Example:
       ssmtool golden make --only 'slots/*' --only sigmoid
@@ -67,6 +73,8 @@ def make(app: AppContext, only: tuple[str, ...], folder: Path | None, output_for
     from ssmtool.golden.make import make as make_all
 
     place = _folder(app, folder)
+    if folder is None:
+        _refuse_foreign(app)
     made = []
     for each in make_all(place, only):
         made.append(each)
@@ -187,7 +195,9 @@ def show(
 
 @command.command("new")
 @click.argument("entry")
-@click.option("--from", "source", metavar="FILE", help="PTX, header or C source that has the kernel's parameters.")
+@click.option(
+    "--from", "source", metavar="FILE", help="PTX, or a C file with PTX in it (default: the project's header)."
+)
 @click.option(
     "--output",
     "-o",
@@ -201,9 +211,13 @@ def show(
 def new(app: AppContext, entry: str, source: str | None, output: Path | None, force: bool) -> int:
     """Write a script that writes a vector for the kernel ENTRY, with NumPy alone.
 
+    Which parameters are buffers, of which type, read or written, is taken from the PTX and, in a project, from the C
+    source. What remains are the lines marked EDIT: sizes, inputs and the formula.
+
     \b
-    Example:
-      ssmtool golden new scale --from scale.ptx && python make_scale.py && ssmtool golden check scale/small
+    Examples:
+      ssmtool golden new scale                      of the project's header
+      ssmtool golden new scale --from scale.ptx
     """
     from ssmtool.files import write_atomic
     from ssmtool.golden.scaffold import script
@@ -213,7 +227,14 @@ def new(app: AppContext, entry: str, source: str | None, output: Path | None, fo
     path = output or Path(f"make_{entry}.py")
     if path.exists() and not force:
         raise SsmtoolError("is there already", path=path, hint="another name with -o, or --force")
-    write_atomic(path, script(entry, _parameters(entry, source) if source else []).encode())
+    header = _header(app) if source is None else None
+    place = source if source is not None else str(header) if header else None
+    write_atomic(path, (script(entry) if place is None else script(entry, _parameters(app, entry, place))).encode())
+    if place is None:
+        # Never silent: nothing of it is the kernel's.
+        click.echo(
+            f"parameters y, x and n are made up: there is no project here and no --from FILE that has {entry}", err=True
+        )
     if not app.quiet:
         click.echo(f"wrote {path}: edit the lines marked EDIT, then run it")
     return 0
@@ -241,8 +262,32 @@ def _judge(cases: list[GoldenCase], judges: list[Oracle], outcome: Outcome) -> l
     return found
 
 
+def _refuse_foreign(app: AppContext) -> None:
+    """Raise SsmtoolError where the project's header, or without one its sources, name none of the product's kernels."""
+    import re
+
+    from ssmtool.files import read_bytes
+    from ssmtool.golden.reference import KERNELS
+
+    project = app.load_project()
+    places = [project.header_path] if project.header_path.exists() else []
+    places = places or [project.path(each.source) for each in project.settings.module]
+    texts = [read_bytes(place) for place in places if place.exists()]
+    names = "|".join(KERNELS).encode()
+    if texts and not any(re.search(rb"\b(%s)\b" % names, text) for text in texts):
+        entries = re.findall(rb"\.entry\s+([\w$]+)|__global__\s+void\s+(\w+)", texts[0])
+        own = next((name.decode() for pair in entries for name in pair if name), "KERNEL")
+        raise SsmtoolError(
+            "has none of the kernels that these vectors are of, fc_ssm_recurrence and its like: no file is written",
+            path=project.show(places[0]), hint=f"ssmtool golden new {own}, or --folder FOLDER for these all the same",
+        )  # fmt: skip
+
+
 def _folder(app: AppContext, folder: Path | None) -> Path:
-    return folder if folder is not None else app.load_project().root / "golden"
+    if folder is not None:
+        return folder
+    project = app.load_project()
+    return project.path(project.settings.golden)
 
 
 def _paths(app: AppContext, files: tuple[str, ...], folder: Path | None) -> tuple[list[Path], Path | None]:
@@ -277,13 +322,59 @@ def _placed(app: AppContext, finding: Any) -> Any:
     return msgspec.structs.replace(finding, path=_shown(app, Path(finding.path))) if finding.path else finding
 
 
-def _parameters(entry: str, source: str) -> list[tuple[str, str]]:
-    """Names and PTX types of the kernel's parameters. Raises SsmtoolError where the file has no such kernel."""
-    from ssmtool.audit.inputs import read_input
+def _header(app: AppContext) -> Path | None:
+    """The header of the project around, None where there is no project. Raises SsmtoolError where it is not built."""
+    project = _around(app)
+    if project is None:
+        return None
+    if not project.header_path.exists():
+        raise SsmtoolError(
+            "there is no generated header to take the kernel's parameters from", path=project.settings.header,
+            hint="ssmtool build, or --from FILE",
+        )  # fmt: skip
+    return project.header_path
 
-    for text in read_input(source):
+
+def _around(app: AppContext) -> Project | None:
+    """The project around, None where there is none (a folder without settings)."""
+    try:
+        project = app.load_project()
+    except SsmtoolError as error:
+        if error.path is not None:
+            raise
+        return None
+    return project
+
+
+def _parameters(app: AppContext, entry: str, source: str) -> list[Parameter]:
+    """The kernel's parameters, from PTX and the project's C source. Raises SsmtoolError where the file has no such."""
+    from ssmtool.audit.inputs import read_input
+    from ssmtool.audit.names import no_entry
+    from ssmtool.golden.signature import of_kernel
+
+    texts = read_input(source, lambda path: _shown(app, path))
+    for text in texts:
         for kernel in text.module.entries:
             if kernel.name == entry:
                 names = text.parameters.get(entry) or [f"param_{index}" for index in range(len(kernel.params))]
-                return [(name, str(param.type)) for name, param in zip(names, kernel.params, strict=True)]
-    raise SsmtoolError(f"has no kernel {entry}", path=source)
+                return of_kernel(kernel, names, _c_types(app, entry, names))
+    known = [kernel.name for text in texts for kernel in text.module.entries]
+    raise SsmtoolError(no_entry(entry, known), path=_shown(app, Path(source)))
+
+
+def _c_types(app: AppContext, entry: str, names: Sequence[str]) -> list[str]:
+    """The types as the project's sources write them; none where no source has this kernel with these parameters."""
+    from ssmtool.files import read_source
+    from ssmtool.registry.included import kernels_of_source
+
+    project = _around(app)
+    for module in project.settings.module if project else ():
+        assert project is not None
+        try:
+            found = kernels_of_source(project, module, read_source(project.path(module.source))).kernels
+        except SsmtoolError:
+            continue  # what it would add is only surer types
+        for kernel in found:
+            if kernel.name == entry and [each.name for each in kernel.parameters] == list(names):
+                return [each.type for each in kernel.parameters]
+    return []

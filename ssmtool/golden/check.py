@@ -15,6 +15,7 @@ from ssmtool.golden.compare import compare
 from ssmtool.golden.format import case_bytes, read_case
 from ssmtool.golden.mistakes import BY_NAME, rejected
 from ssmtool.golden.reference import KERNELS, run
+from ssmtool.golden.validate import unedited
 
 GENERATOR = "ssmtool.golden"
 # (rule, message, fix, effect)
@@ -64,6 +65,14 @@ def check_one(case: GoldenCase, outcome: Outcome, folder: Path | None = None, *,
         named = case.path.relative_to(folder).with_suffix("").as_posix()
         if named != meta.name:
             wrong("misnamed", f"the file is named {named}", effect="reports name a file that is not there")
+    if unedited(meta):
+        wrong(
+            "unedited",
+            f"its title is still {meta.title!r}: nobody has edited the script that wrote it",
+            "write the formula and the title in the script, and run it again",
+            "zeros would be taken for what the kernel must compute",
+        )
+        return
     for name in meta.exposes:
         if name not in BY_NAME:
             wrong(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssmtool.golden.case import Buffer, GoldenCase, Policy, is_poison
+from ssmtool.golden.policies import POLICIES
 
 Array = NDArray[Any]
 Flags = NDArray[np.bool_]
@@ -260,6 +261,21 @@ def _group_label(buffer: Buffer, order: list[int], sizes: list[int], number: int
     return ", ".join(named)
 
 
+def _rounding(bad: list[GroupResult], *, hidden: bool) -> str:
+    """What to add where every group fails by ulp alone and is as near as another order of summation comes.
+
+    A sum whose terms cancel is many ulp off and right; the number of ulp alone sends its author after a mistake.
+    """
+    sums = POLICIES["recurrence"]
+    nmse, most = max(group.nmse for group in bad), max(group.max_rms for group in bad)
+    if hidden or sums.nmse is None or sums.max_rms is None or nmse > sums.nmse or most > sums.max_rms:
+        return ""
+    return (
+        f", but NMSE {nmse:.1e} and at most {most:.1e} of the RMS, as rounding leaves it: a kernel that sums wants a "
+        "policy of sums (docs/vectors.md, Policies)"
+    )
+
+
 def _reasons(
     buffer: Buffer, policy: Policy, groups: tuple[GroupResult, ...], unwritten: Flags, overwritten: Flags,
     odd: Flags, wrong: Flags, got: Array, want: Array,
@@ -281,7 +297,7 @@ def _reasons(
     if policy.max_rms is not None and (worst := max((group.max_rms for group in bad), default=0.0)) > policy.max_rms:
         words.append(f"largest error {worst:.2e} of the RMS, allowed {policy.max_rms:g}")
     if policy.max_ulp is not None and (most := max((group.max_ulp for group in bad), default=0)) > policy.max_ulp:
-        words.append(f"{most} ulp off, allowed {policy.max_ulp}")
+        words.append(f"{most} ulp off, allowed {policy.max_ulp}{_rounding(bad, hidden=bool(words))}")
     if policy.exact and (different := int((wrong & ~unwritten & ~overwritten & ~odd).sum())):
         changed = "changed" if buffer.after == "unchanged" else "have other bits"
         words.append(f"{different} elements {changed}")

@@ -33,7 +33,7 @@ def make(folder: Path, patterns: tuple[str, ...] = ()) -> Iterator[Made]:
     makers = all_makers()
     for pattern in patterns:
         if not matching(list(makers), (pattern,)):
-            raise SsmtoolError(f"no case is named {pattern}", hint="ssmtool golden show --list")
+            raise SsmtoolError(f"no case is named {pattern}", hint="ssmtool golden show")
     for name in matching(list(makers), patterns):
         data = case_bytes(makers[name]())
         path = path_of(folder, name)
@@ -49,5 +49,8 @@ def files_in(folder: Path) -> list[Path]:
     """Every vector below the folder, in the order of their names. Raises SsmtoolError where there is none."""
     found = sorted(folder.rglob("*.npz"))
     if not found:
-        raise SsmtoolError("holds no golden vectors (*.npz)", path=folder, hint="ssmtool golden make")
+        raise SsmtoolError(
+            "holds no golden vectors (*.npz)", path=folder,
+            hint="ssmtool golden new KERNEL, or ssmtool golden make for those of the product",
+        )  # fmt: skip
     return found

@@ -40,13 +40,16 @@ def print_case(case: GoldenCase) -> None:
     """One case: buffers, runs, tolerances, where it comes from."""
     meta = case.meta
     print(f"{meta.name}: {meta.title}")
-    print(f"  contract {meta.contract}; {', '.join(f'{key} {value}' for key, value in meta.conventions.items())}")
+    conventions = ", ".join(f"{key} {value}" for key, value in meta.conventions.items())
+    print(f"  contract {meta.contract}{f'; {conventions}' if conventions else ''}")
     if meta.exposes:
         print(f"  must fail: {', '.join(meta.exposes)}")
     made = meta.provenance
-    if made.generator or made.note:
+    if made.generator:
         version = f" {made.generator_version}" if made.generator_version else ""
-        print(f"  made by {made.generator or made.note}{version} {made.reference}".rstrip())
+        print(f"  made by {made.generator}{version} {made.reference}".rstrip())
+    elif made.note:
+        print(f"  {made.note}")
     print(f"  device memory: {_size(case.device_bytes)}")
     print()
     rows = []

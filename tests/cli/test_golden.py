@@ -108,29 +108,121 @@ PTX = """.version 7.4
 .visible .entry scale(.param .u64 scale_param_0, .param .u64 scale_param_1, .param .f32 scale_param_2,
   .param .u32 scale_param_3)
 {
+    .reg .b64 %rd<3>;
+    .reg .f32 %f<2>;
+    ld.param.u64 %rd1, [scale_param_0];
+    ld.param.u64 %rd2, [scale_param_1];
+    ld.global.f32 %f1, [%rd2];
+    st.global.f32 [%rd1], %f1;
     ret;
 }
 """
 
 
+def edit_title(script: Path) -> None:
+    """The least that makes it write."""
+    text = script.read_text()
+    assert text.count('"EDIT: what this case is there for"') == 1
+    script.write_text(text.replace('"EDIT: what this case is there for"', '"zeros"'))
+
+
+def foreign(folder: Path, ptx: str = PTX) -> None:
+    """Another's project: its header has none of the product's kernels."""
+    shutil.rmtree(folder / "golden")
+    (folder / "ssmtool.toml").write_text('header = "k.ptx"\n[[module]]\nsource = "k.cu"\n')
+    (folder / "k.ptx").write_text(ptx)
+
+
 def test_new_makes_a_script_that_makes_a_whole_vector(run: Run, folder: Path) -> None:
     (folder / "k.ptx").write_text(PTX)
     assert run(folder, "golden", "new", "scale", "--from", "k.ptx").code == 0
+    edit_title(folder / "make_scale.py")
     runpy.run_path("make_scale.py", run_name="__main__")
     ran = run(folder, "golden", "check", "scale/small")
     assert ran.code == 0
     assert "skipped: scale/small: no reference is known for scale" in ran.out
     out = run(folder, "golden", "show", "scale/small").out
     assert "scale grid 4x1x1 block 256x1x1 shared 0 (param_0, param_1, param_2=1.0, param_3=1000)" in out
-    again = run(folder, "golden", "new", "scale")
+    again = run(folder, "golden", "new", "scale", "--from", "k.ptx")
     assert again.code == 2 and "is there already" in again.err
-    assert run(folder, "golden", "new", "scale", "--force").code == 0
+    assert run(folder, "golden", "new", "scale", "--from", "k.ptx", "--force").code == 0
+
+
+def test_new_takes_the_parameters_of_the_project_s_header(run: Run, folder: Path) -> None:
+    foreign(folder)
+    assert run(folder, "golden", "new", "scale").code == 0
+    assert '"param_2", "type": "float32"' in (folder / "make_scale.py").read_text()
+    close = run(folder, "golden", "new", "scal")
+    assert close.code == 2 and "no entry is named scal; did you mean scale?" in close.err
+
+
+def test_new_in_a_project_that_is_not_built_makes_nothing_up(run: Run, folder: Path) -> None:
+    ran = run(folder, "golden", "new", "scale")
+    assert ran.code == 2 and "no generated header" in ran.err and "ssmtool build" in ran.err
+    assert not list(folder.glob("make_*.py"))
+
+
+def test_new_without_project_and_file_says_that_it_made_parameters_up(run: Run, folder: Path) -> None:
+    (folder / "ssmtool.toml").unlink()
+    ran = run(folder, "golden", "new", "scale")
+    assert ran.code == 0 and "parameters y, x and n are made up" in ran.err
+
+
+def test_new_knows_c_types_from_the_project_s_source(run: Run, folder: Path) -> None:
+    # PTX has 64 bits for both; the header of a build has the names.
+    foreign(folder, PTX.replace("scale_param_3", "scale_param_3,\n  .param .u64 scale_param_4"))
+    names = [f"param_{index}" for index in range(5)]
+    types = ["float *", "const float *", "float", "unsigned int", "size_t"]
+    parameters = ", ".join(f"{kind} {name}" for kind, name in zip(types, names, strict=True))
+    (folder / "k.cu").write_text(f'extern "C" __global__ void scale({parameters}) {{}}\n')
+    assert run(folder, "golden", "new", "scale").code == 0
+    text = (folder / "make_scale.py").read_text()
+    assert '{"name": "param_3", "type": "uint32", "value": n},  # EDIT\n' in text
+    assert '{"name": "param_4", "type": "uint64", "value": n},  # EDIT\n' in text
+
+
+def test_make_in_another_s_project_writes_no_147_vectors(run: Run, folder: Path) -> None:
+    foreign(folder)
+    for words in ((), ("--only", "sigmoid")):
+        ran = run(folder, "golden", "make", *words)
+        assert ran.code == 2 and "ssmtool golden new scale" in ran.err
+    assert not (folder / "golden").exists()
+    assert run(folder, "golden", "make", "--only", "sigmoid/n1", "--folder", "there").code == 0
+
+
+def test_make_before_a_build_goes_by_the_sources(run: Run, folder: Path) -> None:
+    (folder / "k.cu").write_text('extern "C" __global__ void mine(float *x) {}\n')
+    ran = run(folder, "golden", "make", "--only", "sigmoid/n1")
+    assert ran.code == 2 and "ssmtool golden new mine" in ran.err
+    (folder / "k.cu").write_text('extern "C" __global__ void fc_sigmoid(float *x, int n) {}\n')
+    assert run(folder, "golden", "make", "--only", "sigmoid/n1").code == 0
+
+
+def test_a_vector_of_a_script_that_nobody_edited_is_refused(run: Run, folder: Path) -> None:
+    (folder / "k.ptx").write_text(PTX)
+    run(folder, "golden", "new", "scale", "--from", "k.ptx")
+    script = folder / "make_scale.py"
+    # As earlier releases' scripts had it, which did not stop.
+    script.write_text(script.read_text().replace('if title.startswith("EDIT"):', "if False:"))
     runpy.run_path("make_scale.py", run_name="__main__")
+    ran = run(folder, "golden", "check", "scale/small")
+    assert ran.code == 1 and "golden/unedited" in ran.out
+    verified = run(folder, "verify", "--device", "cpu", "--ptx", "k.ptx", "golden/scale/small.npz")
+    assert verified.code == 2 and "nobody has edited the script" in verified.out
+
+
+def test_show_of_a_vector_of_one_s_own_has_no_dangling_words(run: Run, folder: Path) -> None:
+    (folder / "k.ptx").write_text(PTX)
+    run(folder, "golden", "new", "scale", "--from", "k.ptx")
+    edit_title(folder / "make_scale.py")
+    runpy.run_path("make_scale.py", run_name="__main__")
+    out = run(folder, "golden", "show", "scale/small").out
+    assert "  contract 1\n" in out and "  written by make_scale.py\n" in out
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(("../x",), "is no kernel's name"), (("other", "--from", "k.ptx"), "has no kernel other"),
+    [(("../x",), "is no kernel's name"), (("other", "--from", "k.ptx"), "no entry is named other"),
      (("scale", "--from", "none.ptx"), "no such file")],
 )  # fmt: skip
 def test_new_refuses(run: Run, folder: Path, words: tuple[str, ...], message: str) -> None:
