@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ssmtool.audit.names import listed
 from ssmtool.ci.model import Context, Done
 from ssmtool.errors import SsmtoolError
 from ssmtool.findings import Skip
@@ -40,6 +39,7 @@ def verify_step(context: Context) -> Done:
 
     require_numpy()
     from ssmtool.report.verify import summary, verify_json
+    from ssmtool.verify.gaps import unlaunched
     from ssmtool.verify.sources import header_findings, read_ptx
 
     project = context.project
@@ -57,54 +57,26 @@ def verify_step(context: Context) -> Done:
     found = outcome.findings()
     found.skips += skips
     kernels = by_kernel(outcome, [entry.name for text in texts for entry in text.module.entries])
-    found.skips += _bare(outcome, kernels, project.settings.header)
+    found.skips += unlaunched(list(kernels), outcome, project.settings.header)
     context.numbers = {name: data["numbers"] for name, data in kernels.items()}
     data = {key: value for key, value in verify_json(outcome).items() if key != "tables"}
     return Done(found, summary(outcome), {"verify": data}, kernels)
 
 
-def vectors_for(kernels: Sequence[str], header: str) -> str:
-    """The command that makes vectors: of the product's kernels all of them, of others a script for the first."""
-    from ssmtool.verify.contract import ENTRIES
-
-    if not kernels or set(kernels) & set(ENTRIES):
-        return "ssmtool golden make"
-    return f"ssmtool golden new {kernels[0]} --from {header}"
-
-
-def _bare(outcome: Outcome, kernels: Mapping[str, Any], header: str) -> list[Skip]:
-    """Kernels that nothing launches: a verification that is silent about them is no pass of theirs."""
-    launched = {name for result in outcome for name in result.kernels}
-    names = [name for name in kernels if name not in launched]
-    if not names:
-        return []
-    return [
-        Skip(
-            f"numbers of {listed(names)}",
-            "no vector and no relation launches it",
-            f"ssmtool golden new {names[0]} --from {header}",
-        )
-    ]
-
-
 def verify(context: Context, wanted: Wanted) -> tuple[Outcome, list[Skip]]:
     """Run it, and say what was left out. The options are those of the context: `quick` and `device`."""
     from ssmtool.verify.engine import Options, applicable, relation_kernels
+    from ssmtool.verify.gaps import vectors_for
     from ssmtool.verify.quick import quick_cases
     from ssmtool.verify.relations import all_relations
     from ssmtool.verify.sources import read_vectors
 
     project, quick = context.project, context.options.quick
     folder = project.path(project.settings.golden)
+    hint = vectors_for([entry.name for text in wanted.texts for entry in text.module.entries], project.settings.header)
     if not folder.is_dir():
-        raise SsmtoolError(
-            "there is no folder of golden vectors",
-            path=project.settings.golden,
-            hint=vectors_for(
-                [entry.name for text in wanted.texts for entry in text.module.entries], project.settings.header
-            ),
-        )
-    vectors = read_vectors([folder], project.show)
+        raise SsmtoolError("there is no folder of golden vectors", path=project.settings.golden, hint=hint)
+    vectors = read_vectors([folder], project.show, hint)
     names = None
     if wanted.kernels is not None:
         asked = set(wanted.kernels)
@@ -126,6 +98,7 @@ def verify(context: Context, wanted: Wanted) -> tuple[Outcome, list[Skip]]:
     with_relations = names is None or bool(names)
     where = _here if context.options.scheduler is None else _on_cluster
     outcome, why = where(context, wanted.texts, vectors.cases, options, relations=with_relations)
+    outcome.kernels = tuple(dict.fromkeys(entry.name for text in wanted.texts for entry in text.module.entries))
     outcome.results += vectors.damaged
     for result in outcome:
         if result.path is not None:

@@ -124,15 +124,20 @@ def command(
             outcome = _on_cluster(plan, scheduler, device, require, notes, **progress)
     except InterruptedRunError as interrupt:
         outcome = interrupt.outcome
+    outcome.kernels = tuple(dict.fromkeys(entry.name for text in plan.texts for entry in text.module.entries))
     outcome.results += plan.vectors.damaged
     outcome.extra += plan.findings
+    whole = not (files or only or last_failed or relations != "auto" or outcome.partial)
+    if whole:
+        from ssmtool.verify.gaps import unlaunched
+
+        outcome.skips += unlaunched(outcome.kernels, outcome, plan.ptx)
     for result in outcome:
         if result.path is not None:
             result.path = plan.show(Path(result.path))
     outcome.again = _again(files, ptx, device, scheduler)
     saved = _save(save_failure, outcome, plan.texts)
-    whole = not (files or only or last_failed or quick or relations != "auto" or outcome.partial)
-    _remember(app, plan.root, outcome, output_format, whole=whole)
+    _remember(app, plan.root, outcome, output_format, whole=whole and not quick)
     _report(app, outcome, output_format, files, notes=[*notes, *plan.notes], saved=saved)
     return 130 if outcome.partial else int(outcome.verdict)
 
@@ -149,6 +154,7 @@ class _Plan:
     notes: list[str]
     root: Path
     show: Callable[[Path], str]
+    ptx: str
 
 
 def _plan(
@@ -163,6 +169,7 @@ def _plan(
 ) -> _Plan:
     from dataclasses import replace
 
+    from ssmtool.verify.gaps import product_kernels, vectors_for
     from ssmtool.verify.relations import all_relations
     from ssmtool.verify.sources import Vectors, fits, header_findings, read_ptx, read_vectors
     from ssmtool.verify.state import read_failed
@@ -171,10 +178,18 @@ def _plan(
     root = project.root if project else Path.cwd()
     show = project.show if project else str
     findings = header_findings(project) if ptx is None and project else []
+    place = ptx or show(_header(project))
     texts = read_ptx(ptx or str(_header(project)), show)
+    entries = [entry.name for text in texts for entry in text.module.entries]
     vectors = Vectors()
+    if relations == "only" and not product_kernels(entries):
+        raise SsmtoolError(
+            "R1 to R12 are relations between the product's kernels, and this PTX has none of them", path=place,
+            hint="ssmtool verify, with vectors of its own kernels",
+        )  # fmt: skip
     if relations != "only":
-        vectors = read_vectors(_vector_paths(files, project), show)
+        hint = vectors_for(entries, place)
+        vectors = read_vectors(_vector_paths(files, project, hint), show, hint)
     with_relations = relations != "none" and (relations == "only" or not files)
     patterns, notes = list(only), []
     names = [each.name for each in all_relations()]
@@ -203,7 +218,7 @@ def _plan(
         vectors.cases = quick_cases(vectors.cases, needed)
         if count > len(vectors.cases):
             notes.append(f"--quick: {len(vectors.cases)} of {count} cases; without it all of them run")
-    return _Plan(vectors, texts, options, with_relations, findings, notes, root, show)
+    return _Plan(vectors, texts, options, with_relations, findings, notes, root, show, place)
 
 
 def _project(app: AppContext, *, needed: bool) -> Project | None:
@@ -223,7 +238,7 @@ def _header(project: Project | None) -> Path:
     return project.header_path
 
 
-def _vector_paths(files: Sequence[str], project: Project | None) -> list[Path]:
+def _vector_paths(files: Sequence[str], project: Project | None, hint: str) -> list[Path]:
     if files:
         if any(not each or "\0" in each for each in files):
             raise SsmtoolError("an empty name, or one with a NUL, is no file")
@@ -231,9 +246,7 @@ def _vector_paths(files: Sequence[str], project: Project | None) -> list[Path]:
     assert project is not None
     folder = project.path(project.settings.golden)
     if not folder.is_dir():
-        raise SsmtoolError(
-            "there is no folder of golden vectors", path=project.settings.golden, hint="ssmtool golden make"
-        )  # fmt: skip
+        raise SsmtoolError("there is no folder of golden vectors", path=project.settings.golden, hint=hint)
     return [folder]
 
 

@@ -39,13 +39,16 @@ def console(*, stderr: bool = False) -> Console:
 def print_outcome(outcome: Outcome, *, summary: str, quiet: bool = False) -> None:
     """Findings first, then skips, then one line with the verdict and `summary`.
 
+    A skip that decides the verdict is `not checked`, the others are `skipped`.
     `quiet` leaves out the last line when all is well; skips are shown even then, since a check that did not run must
     never look like one that passed.
     """
     for finding in outcome.findings:
         _print_finding(finding)
-    for skip in (*outcome.required_skips, *outcome.skips):
-        _print_skip(skip)
+    for skip in outcome.required_skips:
+        _print_skip(skip, _VERDICTS[Verdict.UNCHECKED][1])
+    for skip in outcome.skips:
+        _print_skip(skip, "skipped")
     verdict = outcome.verdict
     if quiet and verdict is Verdict.OK:
         return
@@ -68,8 +71,8 @@ def _print_finding(finding: Finding) -> None:
         _print_parts(("  mend it: ", "dim"), (finding.fix, "bold"))
 
 
-def _print_skip(skip: Skip) -> None:
-    _print_parts(("skipped", "bold yellow"), (f": {skip.check}: {skip.reason}", ""))
+def _print_skip(skip: Skip, word: str) -> None:
+    _print_parts((word, "bold yellow"), (f": {skip.check}: {skip.reason}", ""))
     if skip.fix:
         _print_parts(("  mend it: ", "dim"), (skip.fix, "bold"))
 

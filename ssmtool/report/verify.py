@@ -24,7 +24,10 @@ _WORDS = {"compile": "compiling kernels", "verify": "verifying"}
 
 
 class ProgressLines:
-    """Off a terminal: a line when something fails, and one every ten seconds."""
+    """Off a terminal: a line when something fails, and one every ten seconds.
+
+    Cases whose kernel the PTX lacks are told once, at the end.
+    """
 
     def __init__(self, say: Callable[[str], None] | None) -> None:
         self._say = say
@@ -40,7 +43,7 @@ class ProgressLines:
         """One piece of work is done."""
         if self._say is None:
             return
-        if result is not None and result.status in (Status.WRONG, Status.UNCHECKED):
+        if result is not None and result.status in (Status.WRONG, Status.UNCHECKED) and not result.missing:
             self._say(f"{result.status.value}: {result.kind} {result.name} on {result.device}")
         if time.monotonic() - self._last >= _EVERY:
             self._last = time.monotonic()
@@ -75,7 +78,7 @@ class ProgressBar:
                 self._progress.remove_task(self._task)
             self._phase, self._task = phase, self._progress.add_task(_WORDS[phase], total=total)
         self._progress.update(self._task, completed=done, total=total)
-        if result is not None and result.status in (Status.WRONG, Status.UNCHECKED):
+        if result is not None and result.status in (Status.WRONG, Status.UNCHECKED) and not result.missing:
             from rich.text import Text
 
             style = "bold red" if result.status is Status.WRONG else "bold yellow"
@@ -102,13 +105,16 @@ def tables(outcome: Outcome) -> list[dict[str, Any]]:
     return [
         {"title": f"Kernels on {device}", "columns": list(COLUMNS), "rows": _rows(outcome, device)}
         for device in devices
-        if any(result.device == device and result.kind in ("case", "relation") for result in outcome)
+        if _rows(outcome, device)
     ]
 
 
 def _rows(outcome: Outcome, device: str) -> list[list[str]]:
     results = [result for result in outcome if result.device == device]
-    kernels = sorted({kernel for result in results for kernel in result.kernels}, key=_order)
+    # Of a kernel that the PTX does not have there is nothing to tabulate.
+    here = set(outcome.kernels)
+    named = {kernel for result in results for kernel in result.kernels if not here or kernel in here}
+    kernels = sorted(named, key=_order)
     return [_row(kernel, [result for result in results if kernel in result.kernels]) for kernel in kernels]
 
 

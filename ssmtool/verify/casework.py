@@ -37,7 +37,9 @@ def run_case(
         path=str(case.path) if case.path else None, case=case,
     )  # fmt: skip
     started = time.perf_counter()
-    reason = too_large(case, device)
+    # Before its size: a card would not help.
+    result.missing = next((entry for entry in case.kernels if entry not in loaded.entries), "")
+    reason = None if result.missing else too_large(case, device)
     if reason is not None:
         result.status = Status.UNCHECKED if device.real else Status.NOT_HERE
         result.reason, result.fix = reason, None if device.real else "ssmtool verify --device cuda"

@@ -22,6 +22,7 @@ from ssmtool.verify.agreement import compare_ends
 from ssmtool.verify.casework import run_case
 from ssmtool.verify.contract import SPECIAL_ENTRIES, SPECIAL_SIZE, Dims, block_of
 from ssmtool.verify.diagnosis import Purse
+from ssmtool.verify.gaps import product_kernels
 from ssmtool.verify.loaded import Check, Loaded, Text, named
 from ssmtool.verify.plan import ALL_WORK, CPU_BYTES, capped_check, case_work, run_check, too_large
 from ssmtool.verify.relating import run_relation
@@ -81,6 +82,7 @@ def run(
         raise SsmtoolError("no device to verify on")
     work = prepare(ptx_text, cases, chosen, relations=relations)
     outcome = Outcome(tuple(str(each) for each in devices), skips=list(work.skips))
+    outcome.kernels = work.entries
     started = time.perf_counter()
     tell = listener or silent
     loaded: list[Loaded] = []
@@ -110,6 +112,11 @@ class Work:
     cases: list[GoldenCase]
     relations: list[tuple[Relation, int]]
     skips: list[Skip]
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Kernels of the PTX."""
+        return tuple(dict.fromkeys(entry.name for text in self.texts for entry in text.module.entries))
 
     @property
     def total(self) -> int:
@@ -192,10 +199,8 @@ def _not_applicable(texts: Sequence[Text], options: Options) -> list[Skip]:
     entries = {entry.name for text in texts for entry in text.module.entries}
     every = _asked(options)
     missing = [each.name for each in every if not set(each.entries) <= entries]
-    if not missing:
-        return []
-    if len(missing) == len(every):
-        return [Skip("relations R1 to R12", "not applicable: they speak of kernels that this PTX does not have")]
+    if not missing or not product_kernels(entries):
+        return []  # of another's kernels the relations say nothing, and nobody waits for them
     return [Skip(f"relations {', '.join(missing)}", "not applicable: this PTX lacks a kernel of each")]
 
 

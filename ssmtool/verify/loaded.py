@@ -112,7 +112,9 @@ class Loaded:
 
             close = difflib.get_close_matches(entry, modules, 1)
             meant = f"; did you mean {close[0]}?" if close else ""
-            raise MissingEntryError(f"the PTX has no kernel {entry}{meant}", hint="ssmtool registry")
+            raise MissingEntryError(
+                f"the PTX has no kernel {entry}{meant}", hint="ssmtool audit-ptx, which lists those that it has"
+            )  # fmt: skip
         return modules[entry]
 
     def launch(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ssmtool.findings import Finding, Severity, Skip, Verdict
 from ssmtool.findings import Outcome as Findings
+from ssmtool.verify.gaps import missing_kernels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +25,7 @@ class InterruptedRunError(KeyboardInterrupt):
         self.outcome = outcome
 
 
-EFFECT = "a model that runs on these kernels computes other numbers, without an error"
+EFFECT = "a program that runs on these kernels computes other numbers, without an error"
 
 
 class Status(enum.Enum):
@@ -60,7 +61,7 @@ class Result:
 
     `check` is what stood guard: `all`, `bounds`, or `canaries` on a card. `reason` and `fix` say why it is not OK,
     where no run does. `arrays` are what a failed one left, by `run.buffer`, for `--save-failure`. `place` is the worker
-    of a cluster that ran it, "" for this machine.
+    of a cluster that ran it, "" for this machine. `missing` is the kernel that the PTX does not have.
     """
 
     kind: str
@@ -78,6 +79,7 @@ class Result:
     case: GoldenCase | None = None
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
     place: str = ""
+    missing: str = ""
 
     @property
     def problem(self) -> str:
@@ -113,7 +115,7 @@ class Outcome:
     """Everything a verification found. `devices` say what it ran on; `extra` are findings about the PTX itself.
 
     `again` is the command that repeats it, to which `--only` can be added. `unreached` of a run that was interrupted is
-    how many of how many cases and rounds it did not come to; what it has is then partial.
+    how many of how many cases and rounds it did not come to; what it has is then partial. `kernels` are the PTX's.
     """
 
     devices: tuple[str, ...]
@@ -124,6 +126,7 @@ class Outcome:
     compile_seconds: float = 0.0
     again: str = "ssmtool verify"
     unreached: tuple[int, int] | None = None
+    kernels: tuple[str, ...] = ()
 
     @property
     def partial(self) -> bool:
@@ -155,7 +158,14 @@ class Outcome:
     def findings(self) -> Findings:
         """As every command reports: errors, skips, notes."""
         found = Findings(findings=list(self.extra), skips=list(self.skips))
+        # One kernel that is not there may leave a hundred cases unchecked.
+        missing = [each for each in self.results if each.missing and each.status is Status.UNCHECKED]
+        told = {id(each) for each in missing} if len(missing) > 1 else set()
+        if told:
+            found.required_skips += missing_kernels(self.results, self.kernels)
         for result in self.results:
+            if id(result) in told:
+                continue
             if result.status is Status.WRONG:
                 found.findings.append(_finding(result, self.again))
             elif result.status is Status.UNCHECKED:

@@ -10,6 +10,7 @@ from pathlib import Path
 from ssmtool.errors import SsmtoolError
 from ssmtool.findings import Finding, Severity
 from ssmtool.golden import GoldenCase, read_case
+from ssmtool.golden.validate import unedited
 from ssmtool.project import Project
 from ssmtool.verify.loaded import Text
 from ssmtool.verify.result import Result, Status
@@ -25,8 +26,13 @@ class Vectors:
     damaged: list[Result] = field(default_factory=list)
 
 
-def read_vectors(paths: Sequence[Path], show: Callable[[Path], str] = str) -> Vectors:
-    """The cases of files and, for folders, of every `.npz` below. Raises SsmtoolError for a folder that holds none."""
+def read_vectors(
+    paths: Sequence[Path], show: Callable[[Path], str] = str, hint: str = "ssmtool golden make"
+) -> Vectors:
+    """The cases of files and, for folders, of every `.npz` below.
+
+    Raises SsmtoolError for a folder that holds none; `hint` is the command that makes some.
+    """
     found = Vectors()
     names: dict[str, Path] = {}
     for path in paths:
@@ -35,7 +41,7 @@ def read_vectors(paths: Sequence[Path], show: Callable[[Path], str] = str) -> Ve
         files = [each for each in files if not each.name.endswith(".got.npz") or each == path]
         if not files:
             raise SsmtoolError(
-                "this folder holds no golden vector (.npz)", path=show(path), hint="ssmtool golden make"
+                "this folder holds no golden vector (.npz)", path=show(path), hint=hint
             )  # fmt: skip
         for file in files:
             _read(file, show, names, found)
@@ -45,6 +51,10 @@ def read_vectors(paths: Sequence[Path], show: Callable[[Path], str] = str) -> Ve
 def _read(file: Path, show: Callable[[Path], str], names: dict[str, Path], found: Vectors) -> None:
     try:
         case = read_case(file)
+        if unedited(case.meta):
+            raise SsmtoolError(
+                f"its title is still {case.meta.title!r}: nobody has edited the script that wrote it", path=file
+            )
         if (other := names.setdefault(case.meta.name, file)) != file:
             raise SsmtoolError(f"has the name of another vector, {case.meta.name} ({show(other)})", path=file)
     except SsmtoolError as error:

@@ -67,7 +67,7 @@ def test_a_card_that_is_lost_is_not_a_pass_and_what_there_is_is_kept(
     cards(monkeypatch, Bent(lose))
     ran = run(folder, "probe")
     assert ran.code == 2
-    assert "skipped: the rest of the probe of cuda:0: cuda:0 is lost" in ran.out
+    assert "not checked: the rest of the probe of cuda:0: cuda:0 is lost" in ran.out
     (path,) = folder.iterdir()
     assert path.name.startswith("probe-bent-k80-20") and json.loads(path.read_text())["problem"] == "cuda:0 is lost"
 

@@ -76,7 +76,8 @@ $again:
 def test_relations_of_kernels_that_are_not_there_are_not_applicable() -> None:
     other = ".version 7.4\n.target sm_37\n.address_size 64\n.visible .entry mine(.param .u64 x)\n{\n    ret;\n}\n"
     outcome = verified(other, (), "R1/recurrence")
-    assert "not applicable" in outcome.findings().skips[0].reason
+    # Of another's kernels they are not even told: nobody who has none of these can mend that.
+    assert outcome.findings().skips == []
     assert outcome.verdict is Verdict.UNCHECKED
 
 
