@@ -137,6 +137,13 @@ def test_a_bad_file_ends_it_before_anything_is_timed(run: Run, file: File, text:
     assert "Traceback" not in ran.out + ran.err
 
 
+def test_what_a_file_prints_is_not_mixed_with_the_report(run: Run, file: File) -> None:
+    mine = file("print('read')\ndef prepare(): print('prepared')\ndef beside(task): print('asked')\n")
+    ran = run(ROOT, *WORDS, "--beside", mine, "--format", "json")
+    assert ran.json["tool"] == "ssmtool"
+    assert ran.err.split()[:3] == ["read", "prepared", "asked"]
+
+
 def test_work_that_is_in_a_stream_of_its_own_is_seen(run: Run, file: File, monkeypatch: pytest.MonkeyPatch) -> None:
     """The card is idle long after the event that stands behind the work."""
     monkeypatch.setattr(timing, "_SLACK_S", 1e-4)

@@ -8,6 +8,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -36,7 +37,7 @@ class Adapter:
 
     def peers(self, task: Task) -> list[Peer]:
         """What it has for a task; nothing, if it does not do such. Raises BesideError."""
-        found = attempt(lambda: self.function(task), f"--beside {self.words}: {task.kind}")
+        found = attempt(lambda: _aside(lambda: self.function(task)), f"--beside {self.words}: {task.kind}")
         given = [] if found is None else list(found) if isinstance(found, (list, tuple)) else [found]
         return [self._peer(each) for each in given]
 
@@ -80,7 +81,7 @@ def load(words: str) -> Adapter:
         )
     prepare = getattr(module, "prepare", None)
     if callable(prepare):
-        attempt(prepare, f"--beside {words}")
+        attempt(lambda: _aside(prepare), f"--beside {words}")
     return Adapter(words, function)
 
 
@@ -100,6 +101,12 @@ def attempt(call: Callable[[], Any], what: str) -> Any:
         raise BesideError(f"{what}: {type(error).__name__}: {said[:400]}{where}") from None
 
 
+def _aside(call: Callable[[], Any]) -> Any:
+    """The call's result. What it prints goes to standard error: the other one is the report's."""
+    with redirect_stdout(sys.stderr):
+        return call()
+
+
 def _read(path: Path, words: str) -> ModuleType:
     if not path.is_file():
         raise BesideError(f"--beside {words}: there is no file {path}")
@@ -110,7 +117,7 @@ def _read(path: Path, words: str) -> ModuleType:
     if folder not in sys.path:
         sys.path.append(folder)  # for what it imports from beside itself, then and later
     sys.modules[spec.name] = module  # dataclasses of the file look themselves up there
-    attempt(lambda: _execute(spec.loader, module), f"--beside {words}")
+    attempt(lambda: _aside(lambda: _execute(spec.loader, module)), f"--beside {words}")
     return module
 
 
