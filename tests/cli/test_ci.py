@@ -126,6 +126,12 @@ def test_other_people_s_kernels_are_told_to_start_a_vector_and_not_to_make_the_p
     ran = run(folder, "ci", "--device", "cpu")
     assert ran.code == 2
     assert first(ran).endswith("mend it: ssmtool golden new vec_axpy --from generated/vector_ptx.h")
+    # What decides the verdict is called what the verdict is; a skip alone never changes the code.
+    assert "\nnot checked: step verify: golden: there is no folder" in ran.out
+    assert "skipped: step verify" not in ran.out
+    (folder / "golden").mkdir()
+    ran = run(folder, "ci", "--device", "cpu")
+    assert ran.code == 2 and "ssmtool golden new vec_axpy" in first(ran)
 
 
 def test_a_missing_header_is_the_builds_finding(run: Run, project: Path) -> None:

@@ -198,3 +198,42 @@ def test_quiet_prints_only_what_is_wrong(run: Run, project: Path) -> None:
     assert run(project, "-q", *VERIFY).out == ""
     damage(project, "neg.f32", "mov.f32")
     assert "verify/mismatch" in run(project, "-q", *VERIFY).out
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Path:
+    """Another's project, with a vector for one of its three kernels."""
+    folder = tmp_path / "theirs"
+    shutil.copytree(ROOT / "examples" / "vector_kernels", folder)
+    for name in ("vec_softmax", "vec_rms_norm"):
+        shutil.rmtree(folder / "golden" / name)
+    return folder
+
+
+def test_kernels_that_nothing_launches_are_told_when_it_runs_whole(run: Run, theirs: Path) -> None:
+    ran = run(theirs, "verify", "--device", "cpu")
+    assert ran.code == 0
+    assert "skipped: numbers of vec_rms_norm, vec_softmax: no vector and no relation launches them" in ran.out
+    # Relations of other kernels are nobody's business here.
+    assert "R1" not in ran.out
+    told = run(theirs, "verify", "--device", "cpu", "--format", "json").json["skips"]
+    assert [each["check"] for each in told] == ["numbers of vec_rms_norm, vec_softmax"]
+    assert "numbers of" not in run(theirs, "verify", "--device", "cpu", "--only", "vec_axpy/*").out
+
+
+def test_relations_only_of_anothers_kernels_is_an_error_that_says_why(run: Run, theirs: Path) -> None:
+    ran = run(theirs, "verify", "--device", "cpu", "--relations", "only")
+    assert ran.code == 2
+    assert "generated/vector_ptx.h: R1 to R12 are relations between the product's kernels" in ran.err
+
+
+def test_vectors_of_kernels_that_are_not_there_are_one_line_with_a_mend_that_mends(run: Run, theirs: Path) -> None:
+    shutil.copytree(ROOT / "golden/sigmoid", theirs / "golden/sigmoid")
+    shutil.copytree(ROOT / "golden/decay-gate", theirs / "golden/decay-gate")
+    ran = run(theirs, "verify", "--device", "cpu")
+    assert ran.code == 2
+    assert ran.out.count("not checked: ") == 2 and "fc_sigmoid" not in ran.err  # the one line, and the last
+    assert "mend it: rm -r golden/decay-gate golden/sigmoid" in ran.out
+    for name in ("sigmoid", "decay-gate"):
+        shutil.rmtree(theirs / "golden" / name)
+    assert run(theirs, "verify", "--device", "cpu").code == 0

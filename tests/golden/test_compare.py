@@ -157,3 +157,21 @@ def test_another_type_or_size_is_the_callers_mistake() -> None:
         compare_array(vector, "y", after["y"].astype(np.float64))
     with pytest.raises(ValueError, match="cannot reshape"):
         compare_array(vector, "y", after["y"].reshape(-1)[1:])
+
+
+def test_a_sum_that_cancels_is_many_ulp_off_and_told_to_be_rounding() -> None:
+    # A right layer norm fails 8 ulp at an element next to zero, and 122 ulp alone send its author after a mistake.
+    vector, after = _after("sigmoid/n257")
+    want = after["x"].copy()
+    low = int(np.argmin(want))
+    after["x"][low] += np.float32(1e-7) * want.max()
+    result = _one(vector, after, "x")
+    assert result.max_ulp > 8 and result.nmse < 1e-13
+    assert len(result.reasons) == 1
+    assert "as rounding leaves it: a kernel that sums wants a policy of sums" in result.reasons[0]
+    after["x"][0] *= np.float32(1.01)
+    assert "rounding" not in "".join(_one(vector, after, "x").reasons)
+    after["x"][:] = want
+    after["x"][low] += np.float32(1e-7) * want.max()
+    after["x"][1] = np.nan
+    assert "rounding" not in "".join(_one(vector, after, "x").reasons)
