@@ -145,6 +145,8 @@ def _change(
     if before is not None and now is not None:
         then, today = measured(change.before, before), measured(change.after, now)
         numbers |= {name: (then[name], today[name]) for name in then if then[name] != today[name]}
+    # The class `barrier` of the instruction mix is `barriers` again, unless there are fences.
+    numbers = {name: pair for name, pair in numbers.items() if numbers.get(f"{name}s") != pair}
     same = old.get(change.kernel) == new.get(change.kernel)
     found = Change(
         change.kernel,

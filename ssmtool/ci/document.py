@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ssmtool import __version__
@@ -10,8 +11,11 @@ from ssmtool.findings import Finding, Severity, Verdict
 from ssmtool.wording import plural
 
 FORMAT = 1
-# Characters of a finding in the first line; the whole of it stands below.
+# Characters of a finding's message in the first line; the whole of it stands below.
 _LONG = 160
+# A mangled name may be longer than all that: of such a word both ends are kept, and what happened is still said.
+_NAME = re.compile(r"[A-Za-z_$][\w$]{47,}")
+_END = 20
 
 
 def document(run: Run, *, command: str) -> dict[str, Any]:
@@ -61,14 +65,14 @@ def headline(run: Run) -> str:
     if isinstance(what, Finding):
         place = f"{what.where}: " if what.where else ""
         kernel = f"{what.kernel}: " if what.kernel and what.kernel not in what.message else ""
-        told = f"{place}{kernel}{what.message}"
+        told = f"{kernel}{what.message}"
     else:
-        told = f"{what.check}: {what.reason}"
-    told = " ".join(told.split())
+        place, told = "", f"{what.check}: {what.reason}"
+    told = _NAME.sub(lambda name: f"{name[0][:_END]}...{name[0][-_END:]}", " ".join(told.split()))
     if len(told) > _LONG:
         told = f"{told[: _LONG - 3]}..."
     mend = f"; mend it: {' '.join(what.fix.split())}" if what.fix else ""
-    return f"{partial}{WORDS[verdict]}: {step.link} ({step.name}): {told}{mend}"
+    return f"{partial}{WORDS[verdict]}: {step.link} ({step.name}): {place}{told}{mend}"
 
 
 def _verdict(kernel: str, facts: dict[str, Any], findings: list[Finding]) -> str:

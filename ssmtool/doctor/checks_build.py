@@ -8,6 +8,7 @@ from ssmtool.doctor.facts import Facts, try_fact
 from ssmtool.doctor.hostcompiler import allows_any, chosen_word, headers_of, limits_of
 from ssmtool.doctor.model import Result, ok, problem, unknown, warning
 from ssmtool.errors import SsmtoolError
+from ssmtool.settings_form import table
 
 if TYPE_CHECKING:
     from ssmtool.toolchain.model import Found
@@ -35,9 +36,7 @@ def compiler(facts: Facts) -> Result:
 
     reason = cannot_target(release, target)
     if reason:
-        return problem(
-            reason, "no build can succeed", "set cuda_release in [tool.ssmtool] to one that can, such as 11.4"
-        )
+        return problem(reason, "no build can succeed", f"set cuda_release in {table()} to one that can, such as 11.4")
     setting = None if isinstance(facts.project, SsmtoolError) else facts.project.settings.nvcc
     named = [item for item in broken if item.origin == "setting nvcc"]
     if setting and named:

@@ -16,6 +16,7 @@ from ssmtool.device.drivers import (
 from ssmtool.doctor import checks_card
 from ssmtool.doctor.facts import Driver, Facts
 from ssmtool.doctor.model import Result, Verdict, ok, problem, unknown, warning
+from ssmtool.settings_form import table
 
 _NO_DEVICE = 100
 
@@ -154,7 +155,7 @@ def ptx_isa(facts: Facts) -> Result | None:
     return problem(
         f"{what}, and this driver (CUDA {cuda}) takes {dotted(takes)} and older{kepler}",
         "loading fails with error 222, CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
-        f'set max_ptx_isa = "{dotted(takes)}" in [tool.ssmtool], then: ssmtool build',
+        f'set max_ptx_isa = "{dotted(takes)}" in {table()}, then: ssmtool build',
     )
 
 

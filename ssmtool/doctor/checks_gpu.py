@@ -5,6 +5,7 @@ from __future__ import annotations
 from ssmtool.device.drivers import cuda_release, dotted
 from ssmtool.doctor.facts import Facts
 from ssmtool.doctor.model import Result, ok, problem, warning
+from ssmtool.settings_form import table
 
 # Newest cuda-bindings that a driver of this CUDA major takes: their release notes name the driver that each needs.
 _NEEDS_DRIVER = {11: (450, "11.0"), 12: (525, "12.0"), 13: (580, "13.0")}
@@ -26,9 +27,7 @@ def target(facts: Facts) -> Result | None:
     names = ", ".join(f"{gpu.name} ({gpu.target})" for gpu in facts.gpus)
     if newer:
         return ok(f"{names}: runs {needs} PTX", f"what it shows holds for {newer[0].target}; the {needs} card confirms")
-    return warning(
-        f"{names}: older than {needs}", f"PTX for {needs} does not load there", "set target in [tool.ssmtool]"
-    )
+    return warning(f"{names}: older than {needs}", f"PTX for {needs} does not load there", f"set target in {table()}")
 
 
 def dies(facts: Facts) -> Result | None:

@@ -85,7 +85,8 @@ class Report:
             return f"nothing is broken; not checkable here: {'; '.join(missing)}"
         if cards:
             return f"all links can be checked here, on {cards} {target} device{'' if cards == 1 else 's'} too"
-        return f"all links can be checked here; the {'K80' if target == 'sm_37' else f'{target} card'} confirms"
+        card = "K80" if target == "sm_37" else f"{target} card"
+        return f"all links but the card's can be checked here; its numbers want a {card}"
 
     def to_json(self) -> dict[str, Any]:
         """The report as JSON data, with the verdict's words that the other commands use."""

@@ -42,7 +42,9 @@ def _gpu(facts: Facts) -> Result:
     if facts.gpus:
         return ok(", ".join(gpu.name for gpu in facts.gpus))
     return problem(
-        "the CUDA driver shows no card", "nothing can be run on one", "the checks named card/ and driver/ say why"
+        "the CUDA driver shows no card",
+        "nothing can be run on one",
+        "ssmtool doctor: its checks named card/ and driver/ say why",
     )
 
 
@@ -52,7 +54,9 @@ def _devices(facts: Facts, target: str, count: int) -> Result:
         return ok(f"{len(have)} devices: {', '.join(gpu.name for gpu in have)}")
     there = ", ".join(f"{gpu.name} ({gpu.target})" for gpu in facts.gpus) or "no card at all"
     return problem(
-        f"{len(have)} of {count} {target} devices; there is {there}", None, "run it on the machine with that card"
+        f"{len(have)} of {count} {target} devices; there is {there}",
+        None,
+        "run it on the machine with that card; ssmtool doctor says what this one has",
     )
 
 

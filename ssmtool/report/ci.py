@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ssmtool.ci.model import Run, Step
@@ -38,6 +39,15 @@ def step_rows(document: dict[str, Any]) -> list[list[str]]:
         ]
         for step in document["steps"]
     ]
+
+
+def worst_nmse(vectors: Sequence[Mapping[str, Any]]) -> float | str | None:
+    """The largest NMSE of the vectors whose numbers were compared; None where a fault kept them all from it.
+
+    Words among them are NaN and infinities: nothing is worse.
+    """
+    errors = [each["nmse"] for each in vectors if each["policies"]]
+    return next((each for each in errors if isinstance(each, str)), None) or max(errors, default=None)
 
 
 def print_ci(run: Run, document: dict[str, Any], *, quiet: bool = False) -> None:

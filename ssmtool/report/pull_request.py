@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from ssmtool.report.ci import COLUMNS, step_rows
+from ssmtool.report.ci import COLUMNS, step_rows, worst_nmse
 from ssmtool.report.formats.markdown import code, escape
 from ssmtool.wording import plural
 
@@ -149,9 +149,7 @@ def _kernel_row(kernel: dict[str, Any]) -> list[str]:
     local = "-" if audit is None else f"{audit['local']['path_loads']}+{audit['local']['path_stores']}"
     ptxas = (kernel.get("resources") or {}).get("ptxas")
     vectors = kernel.get("vectors") or []
-    errors = [each["nmse"] for each in vectors]
-    # Words among them are NaN and infinities: nothing is worse.
-    worst = next((each for each in errors if isinstance(each, str)), None) or max(errors, default=None)
+    worst = worst_nmse(vectors)
     return [
         kernel["name"],
         kernel["verdict"],

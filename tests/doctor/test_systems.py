@@ -21,7 +21,7 @@ def examined(name: str, require: str = "") -> Report:
 def test_a_bare_laptop_checks_every_link_and_is_no_problem() -> None:
     report = examined("laptop")
     assert report.exit_code == 0
-    assert report.summary == "all links can be checked here; the K80 confirms"
+    assert report.summary == "all links but the card's can be checked here; its numbers want a K80"
     assert [link for link, reason in report.links.items() if reason] == [CARD]
     assert {check.verdict for check in report.checks} == {Verdict.OK}
 
@@ -41,7 +41,7 @@ def test_a_driver_580_and_an_h200_are_fine_and_are_said_to_be_no_k80() -> None:
     assert {check.id for check in report.checks if check.verdict is not Verdict.OK} == set()
     target = next(check for check in report.checks if check.id == "gpu/target")
     assert "sm_90" in str(target.result.means)
-    assert report.summary == "all links can be checked here; the K80 confirms"
+    assert report.summary == "all links but the card's can be checked here; its numbers want a K80"
 
 
 def test_a_k80_runners_requirements_fail_on_an_h200() -> None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from ssmtool.errors import SsmtoolError
+from ssmtool.report.ci import worst_nmse
 from ssmtool.report.formats.text import printable
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _environment() -> jinja2.Environment:
         "image": image,
         "signed": signed,
     }
-    environment.globals["worst"] = worst
+    environment.globals["worst"] = worst_nmse
     return environment
 
 
@@ -94,12 +94,6 @@ def number(value: Any) -> str:
     if isinstance(value, float):
         return "0" if value == 0 else f"{value:.1e}" if abs(value) < 0.01 or abs(value) >= 1000 else f"{value:.2f}"
     return str(value)
-
-
-def worst(vectors: Sequence[Mapping[str, Any]]) -> float | str | None:
-    """The largest NMSE of a kernel's vectors; words among them are NaN and infinities, and nothing is worse."""
-    errors = [each["nmse"] for each in vectors]
-    return next((each for each in errors if isinstance(each, str)), None) or max(errors, default=None)
 
 
 def signed(value: int | None) -> str:
