@@ -28,7 +28,8 @@ _MOST = 65_535
 
 
 @click.command(
-    "bench", epilog="Exit codes: 0 timed; 1 kernels of one group differ in their bits; 2 it could not be timed."
+    "bench",
+    epilog="Exit codes: 0 timed; 1 bits of one group differ, or a vector's numbers are wrong; 2 it could not be timed.",
 )
 @click.argument("cases", nargs=-1, metavar="[KERNEL|PATTERN|VECTOR.npz]...")
 @click.option(
