@@ -22,7 +22,10 @@ _THREADS = 256
 
 @dataclass(frozen=True)
 class Dims:
-    """Sizes that a launch goes by: `heads` V-heads, `key_heads` K-heads, state `size`, `n` positions, `users` slots."""
+    """Sizes that a launch goes by: `heads` V-heads, `key_heads` K-heads, state `size`, `n` positions, `users` slots.
+
+    `rows` of the state are what a warp of kernels 16 (2, 4 or 8) and 17 (4 or 8) takes: their launch's shape says it.
+    """
 
     heads: int = 1
     key_heads: int = 1
@@ -31,6 +34,7 @@ class Dims:
     users: int = 1
     channels: int = 1
     taps: int = 4
+    rows: int = 8
 
     @property
     def groups(self) -> int:
@@ -75,24 +79,16 @@ _SHAPES: dict[str, Callable[[Dims], Shape]] = {
     "fc_ssm_recurrence_slots_2pass": lambda d: ((d.size, d.heads, d.users), d.size, 3 * d.size),
     "fc_ssm_decay_gate_nx": lambda d: ((_blocks(d.n * d.heads), 1, 1), _THREADS, 0),
     "fc_ssm_qknorm_gqa_nx": lambda d: ((d.key_heads, max(1, d.n), 1), d.size, 2 * d.size),
-    # One warp a block and eight rows a warp; any other of its shapes gives the same bits.
-    "fc_ssm_recurrence_slots_warp": lambda d: ((16, d.heads, d.users), 32, 0),
-    "fc_ssm_recurrence_seq_warp_multi": lambda d: ((4, d.heads, 1), 128, 0),
+    # One warp a block in 16, four in 17; any other of their shapes gives the same bits.
+    "fc_ssm_recurrence_slots_warp": lambda d: ((SPECIAL_SIZE // d.rows, d.heads, d.users), 32, 0),
+    "fc_ssm_recurrence_seq_warp_multi": lambda d: ((SPECIAL_SIZE // (4 * d.rows), d.heads, 1), 128, 0),
     "fc_ssm_decode_step": lambda d: ((d.key_heads, d.users, 1), 512, (2 + 2 * d.groups) * d.size),
 }
 
 ENTRIES = tuple(_SHAPES)
 
 # Parameters in order, by their names in C.
-_PARAMETERS: dict[str, tuple[str, ...]] = {
-    **{entry: names for entry, (_, names) in KERNELS.items()},
-    "fc_ssm_recurrence_slots_warp": KERNELS["fc_ssm_recurrence_slots"][1],
-    "fc_ssm_recurrence_seq_warp_multi": KERNELS["fc_ssm_recurrence_seq"][1],
-    "fc_ssm_decode_step": (
-        "s", "qkv", "conv_weight", "conv_state", "alpha", "ssm_dt", "ssm_a", "beta", "z", "norm_weight", "gated",
-        "n_k_heads", "kv_groups", "state_size", "conv_kernel", "scale", "qk_eps", "norm_eps",
-    ),
-}  # fmt: skip
+_PARAMETERS: dict[str, tuple[str, ...]] = {entry: names for entry, (_, names) in KERNELS.items()}
 
 
 @dataclass(frozen=True)

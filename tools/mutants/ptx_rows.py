@@ -162,10 +162,6 @@ _OTHERS: tuple[_Row, ...] = (
 )  # fmt: skip
 
 _SLOTS, _MULTI, _STEP = "fc_ssm_recurrence_slots_warp", "fc_ssm_recurrence_seq_warp_multi", "fc_ssm_decode_step"
-_ONE_SHAPE = (
-    "a gap: R10 and R11 launch eight rows a warp, and this is in the code for another number: only `ssmtool fuzz` and "
-    "tests/kernels/ compare its bits"
-)
 _SAME_SUM = "the butterfly leaves the sum in every lane of the group, the same bits"
 
 _FAST: tuple[_Row, ...] = (
@@ -177,7 +173,7 @@ _FAST: tuple[_Row, ...] = (
     ("k16-rows", _SLOTS, 0, r"shl\.b32 %r150, (%r\d+), 3;", r"shl.b32 %r150, \1, 2;", "wrong immediate: warps four rows apart"),
     ("k16-slot", _SLOTS, 0, r"%ctaid\.z", "%ctaid.y", "wrong register: the head for the slot"),
     ("k16-rounding", _SLOTS, 34, r"mul\.rn\.f32", "mul.rz.f32", "another rounding of the decay, eight rows a warp"),
-    ("k16-rounding-two", _SLOTS, 2, r"mul\.rn\.f32", "mul.rz.f32", "the same, two rows a warp", _ONE_SHAPE),
+    ("k16-rounding-two", _SLOTS, 2, r"mul\.rn\.f32", "mul.rz.f32", "the same, two rows a warp"),
     ("k16-store", _SLOTS, 3, r"st\.global\.f32 [^;]*;", "", "a quarter of a row is not written back"),
     ("k16-load", _SLOTS, 9, r"ld\.global\.cg\.f32 (%f\d+), \[(%rd\d+)\];", r"ld.global.cg.f32 \1, [\2+4];", "wrong offset: the next lane's element"),
     ("k16-y-lane", _SLOTS, 0, r"setp\.ne\.s32 (%p6), (%r\d+), 0;", r"setp.ne.s32 \1, \2, 7;", "wrong lane stores y", _SAME_SUM),
@@ -191,7 +187,7 @@ _FAST: tuple[_Row, ...] = (
     ("k17-room", _MULTI, 1, r"(ld\.shared\.v4\.f32 [^;]*)\+512\];", r"\1];", "wrong offset: k where q belongs"),
     ("k17-store-room", _MULTI, 1, r"(st\.shared\.v4\.f32 [^;]*)\+512\],", r"\1],", "wrong offset: q over k"),
     ("k17-stage", _MULTI, 4, r"and\.b32 (%r\d+), (%r\d+), 15;", r"and.b32 \1, \2, 7;", "wrong immediate: stages of eight positions"),
-    ("k17-stage-four", _MULTI, 1, r"and\.b32 (%r\d+), (%r\d+), 15;", r"and.b32 \1, \2, 7;", "the same with snapshots, four rows a warp", _ONE_SHAPE),
+    ("k17-stage-four", _MULTI, 1, r"and\.b32 (%r\d+), (%r\d+), 15;", r"and.b32 \1, \2, 7;", "the same with snapshots, four rows a warp"),
     ("k17-end", _MULTI, 0, r"setp\.gt\.s32 %p19, (%r\d+), (%r\d+);", r"setp.ge.s32 %p19, \1, \2;", "off-by-one: the last position is lost"),
     ("k17-snaps-test", _MULTI, 0, r"setp\.eq\.s64 (%p\d+), (%rd\d+), 0;", r"setp.eq.s64 \1, \2, 1;", "wrong immediate: snapshots are stored through NULL"),
     ("k17-exp-immediate", _MULTI, 3, "0f3FB8AA3B", "0f3FB8AA3C", "wrong immediate: log2(e) one ulp off, after 16 positions"),

@@ -29,31 +29,36 @@ _STAGED = 16
 
 
 def slots(bench: Bench, draw: Draw) -> None:
-    """Kernel 16 against 12."""
+    """Kernel 16 in each of its shapes against 12."""
     d = draw.dims(size=SPECIAL_SIZE, most_users=4)
     start, x = draw.state(d, d.users), draw.step(d, d.users)
-    (got, y16), (want, y12) = (bench.step(entry, d, start, x) for entry in (SLOTS_WARP, REC_SLOTS))
-    bench.equal("s", got, want, "slot h j i")
-    bench.equal("y", y16, y12, "slot h j")
+    want, y12 = bench.step(REC_SLOTS, d, start, x)
+    for rows in (8, 4, 2):
+        got, y16 = bench.step(SLOTS_WARP, replace(d, rows=rows), start, x)
+        bench.equal(f"s by {rows} rows a warp", got, want, "slot h j i")
+        bench.equal(f"y by {rows} rows a warp", y16, y12, "slot h j")
 
 
 def positions(bench: Bench, draw: Draw) -> None:
-    """Kernel 17 against 8, with snapshots and without, over more positions than it stages."""
+    """Kernel 17 in each of its shapes against 8, with snapshots and without, over more positions than it stages."""
     d = draw.dims(size=SPECIAL_SIZE)
     d = replace(d, n=d.n + draw.pick("stages", (0, _STAGED - 4, 2 * _STAGED)))
     start, x = draw.state(d), draw.step(d, d.n)
     for snaps in (True, False):
-        got, want = (bench.scan(each, d, start, x, snaps=snaps) for each in (WARP_MULTI, REC_SEQ))
-        also = "" if snaps else " without snapshots"
-        bench.equal(f"y{also}", got[1], want[1], "t h j")
-        bench.equal(f"s{also}", got[0], want[0], "h j i")
-        if got[2] is not None and want[2] is not None:
-            bench.equal("snaps", got[2], want[2], "t h j i")
+        want = bench.scan(REC_SEQ, d, start, x, snaps=snaps)
+        for rows in (8, 4):
+            got = bench.scan(WARP_MULTI, replace(d, rows=rows), start, x, snaps=snaps)
+            also = f" by {rows} rows a warp" + ("" if snaps else " without snapshots")
+            bench.equal(f"y{also}", got[1], want[1], "t h j")
+            bench.equal(f"s{also}", got[0], want[0], "h j i")
+            if got[2] is not None and want[2] is not None:
+                bench.equal(f"snaps{also}", got[2], want[2], "t h j i")
 
 
 def chunks(bench: Bench, draw: Draw) -> None:
     """Kernel 17 in chunks, each going on from the last snapshot, against one run."""
     d = draw.dims(size=SPECIAL_SIZE)
+    d = replace(d, rows=draw.pick("rows", (8, 4)))
     state, x = draw.state(d), draw.step(d, d.n)
     whole, y, images = bench.scan(WARP_MULTI, d, state, x)
     at = 0
