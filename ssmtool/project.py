@@ -17,13 +17,14 @@ import msgspec
 from ssmtool.errors import SsmtoolError
 from ssmtool.files import read_source
 from ssmtool.settings_check import check_settings, line_of
+from ssmtool.settings_form import PYPROJECT, use
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-SETTINGS_FILES = ("ssmtool.toml", "pyproject.toml")
+SETTINGS_FILES = ("ssmtool.toml", PYPROJECT)
 
 
 def _says(description: str, *examples: Any) -> msgspec.Meta:
@@ -35,7 +36,9 @@ class LoaderSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the C loader keeps the kernel names of one module."""
 
     path: Annotated[str, _says("The C file with the name array.", "host/loader.c")]
-    array: Annotated[str, _says("The `const char *` array of kernel names.", "my_names")]
+    array: Annotated[
+        str, _says("The `const char *` array of kernel names, or the table of structs that begin with one.", "my_names")
+    ]
     function: Annotated[
         str | None, _says("The function that is called with the array and an explicit count.", "load_functions")
     ] = None
@@ -219,11 +222,20 @@ def read_project(path: Path) -> Project | None:
         # An integer of thousands of digits, or arrays in arrays: valid TOML, and no settings of anybody.
         raise SsmtoolError("holds a number or a nesting beyond all measure: Python cannot read it", path=path) from None
     table = document
-    if path.name == "pyproject.toml":
+    if path.name == PYPROJECT:
         tools = document.get("tool", {})
         if not isinstance(tools, dict) or "ssmtool" not in tools:
             return None
         table = tools["ssmtool"]
+    elif "tool" in document:
+        match = re.search(r"(?m)^[ \t]*\[*[ \t]*tool\b", text)
+        raise SsmtoolError(
+            "unknown setting `tool`",
+            path=path,
+            line=text.count("\n", 0, match.start()) + 1 if match else None,
+            hint=f"in {path.name} leave out `tool.ssmtool.`: that form is pyproject.toml's",
+        )
+    use(path)
     try:
         settings = msgspec.convert(table, Settings)
     except msgspec.ValidationError as error:

@@ -374,7 +374,7 @@ def test_spans_are_bytes_even_after_text_in_another_encoding() -> None:
         ),
         ("const char *names[] = { first, second };", "not a plain string"),
         ('const char *names[] = { [1] = "a" };', "leave a place empty"),
-        ('struct row names[] = { { "a", 1 } };', "not a plain string"),
+        ('struct row names[] = { { 1, "a" } };', "not a plain string"),
         ('const char *names[] = { "a\\x62" };', "not a plain string"),
         ('const char *names[] = { "a" };', "has no call of load"),
         ('const char *names[] = { "a" };\nint f(void) { return load(other, 1); }', "calls load, but not with names"),

@@ -119,7 +119,7 @@ ANSWER: dict[str, tuple[str, str, bool]] = {
 OPEN: dict[str, tuple[str, str, str]] = {
     "structs": (
         ".c",
-        'struct { const char *n; void *f; } names[] = { {"fc_a", 0} };\n' + CALL % "1",
+        'struct { void *f; const char *n; } names[] = { {0, "fc_a"} };\n' + CALL % "1",
         "not a plain string",
     ),
     "array in a header": (".c", '#include "array.h"\n' + CALL % "2", "array.h, which it includes, may have it"),

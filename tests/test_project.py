@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from conftest import ROOT
 from ssmtool.errors import SsmtoolError
 from ssmtool.project import ModuleSettings, find_project, read_project
+from ssmtool.settings_form import table
 
 MODULE = '[[tool.ssmtool.module]]\nsource = "kernels/k.cu"\n'
 
@@ -107,3 +110,35 @@ def test_paths_are_shown_relative_to_the_project(tmp_path: Path) -> None:
     project = find_project(tmp_path)
     assert project.show(tmp_path / "kernels" / "k.cu") == "kernels/k.cu"
     assert project.show(Path("/elsewhere/x.cu")) == "/elsewhere/x.cu"
+
+
+@pytest.mark.parametrize(
+    "text", ["[[tool.ssmtool.launch]]\nkernel = 'k'\n", "tool.ssmtool.header = 'x.h'\n", "[tool]\n"]
+)
+def test_the_form_of_the_other_file_is_named_with_its_line(tmp_path: Path, text: str) -> None:
+    path = write(tmp_path, "header = 'tool.h'\n" + text, "ssmtool.toml")
+    with pytest.raises(SsmtoolError) as caught:
+        read_project(path)
+    assert (caught.value.line, caught.value.message) == (2, "unknown setting `tool`")
+    assert caught.value.hint == "in ssmtool.toml leave out `tool.ssmtool.`: that form is pyproject.toml's"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "one", "whole"),
+    [
+        ("ssmtool.toml", "", "[[launch]]", "ssmtool.toml"),
+        ("pyproject.toml", "[tool.ssmtool]\n", "[[tool.ssmtool.launch]]", "[tool.ssmtool]"),
+    ],
+)
+def test_messages_speak_in_the_form_of_the_file_that_was_read(
+    tmp_path: Path, name: str, text: str, one: str, whole: str
+) -> None:
+    assert read_project(write(tmp_path, text, name)) is not None
+    assert (table("launch"), table()) == (one, whole)
+
+
+def test_no_message_is_written_in_one_form_alone() -> None:
+    texts = {path: path.read_text() for path in (ROOT / "ssmtool").rglob("*.py")}
+    words = re.compile(r"(?:in|of|no|or) \[+tool\.ssmtool")
+    found = {path.relative_to(ROOT).as_posix() for path, text in texts.items() if words.search(text)}
+    assert found <= {"ssmtool/project.py"}, "ssmtool.settings_form.table names it as the file in use does"

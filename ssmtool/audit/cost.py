@@ -23,6 +23,7 @@ from ssmtool.audit.names import cut
 from ssmtool.audit.walk import CannotTellError, Shape, walk
 from ssmtool.findings import Skip
 from ssmtool.ptx import Function
+from ssmtool.settings_form import table
 
 # GK210, one of the two dies of a K80: 13 multiprocessors of 4 schedulers; 824 MHz base and 875 MHz highest boost clock
 # (NVIDIA's K80 board specification, BD-07317-001); 240 GB/s of memory.
@@ -178,7 +179,7 @@ def no_launch(what: str, kernels: Sequence[str]) -> Skip:
     """That `what` was not told for kernels without a launch."""
     names = ", ".join(map(cut, kernels[:_NAMED]))
     names += f" and {len(kernels) - _NAMED} more" if len(kernels) > _NAMED else ""
-    fix = f"--launch {shlex.quote(cut(kernels[0], '*'))}=GRID/BLOCK, or [[tool.ssmtool.launch]]"
+    fix = f"--launch {shlex.quote(cut(kernels[0], '*'))}=GRID/BLOCK, or {table('launch')}"
     return Skip(f"{what} of {names}", "no launch shape is known", fix)
 
 

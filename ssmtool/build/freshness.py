@@ -26,6 +26,7 @@ from ssmtool.header import (
     sha256,
 )
 from ssmtool.project import ModuleSettings, Project
+from ssmtool.settings_form import table
 
 _REBUILD = "ssmtool build"
 
@@ -57,13 +58,19 @@ class Freshness(msgspec.Struct):
     outcome: Outcome
     header: Header | None = None
 
+    @property
+    def told(self) -> str:
+        """The state of all modules, or each module's where they differ: `scale (fresh), norm (not in the header)`."""
+        states = {each.state for each in self.modules}
+        if len(states) == 1:
+            return states.pop().value
+        return ", ".join(f"{each.settings.name} ({each.state.value})" for each in self.modules)
+
 
 def check_freshness(project: Project) -> Freshness:
     """Compare source, settings and header. Raises SsmtoolError when the settings name no module at all."""
     if not project.settings.module:
-        raise SsmtoolError(
-            "the settings name no [[tool.ssmtool.module]]", path=project.settings_file, hint="ssmtool init"
-        )
+        raise SsmtoolError(f"the settings name no {table('module')}", path=project.settings_file, hint="ssmtool init")
     outcome = Outcome()
     shown = project.settings.header
     everything = project.settings.module
@@ -145,7 +152,7 @@ def _module_state(project: Project, module: ModuleSettings, header: Header, outc
         outcome.required_skips.append(Skip(f"freshness of {module.constant_name}", str(error)))
         return ModuleState(module, State.CANNOT_TELL, held)
     if changed:
-        message = f"changed since the header was made: {', '.join(changed)}"
+        message = _told(module.source, changed)
         effect = "the program runs the old kernels; one added since then is missing from the PTX"
         return found(State.SOURCE_CHANGED, message, effect, path=module.source)
     settings = _changed_settings(project, record)
@@ -166,6 +173,16 @@ def _module_state(project: Project, module: ModuleSettings, header: Header, outc
         effect = "same source, other code: registers, local memory and speed may differ from what was measured"
         return found(State.TOOLCHAIN_DIFFERS, message, effect)
     return ModuleState(module, State.FRESH, held)
+
+
+def _told(source: str, changed: list[str]) -> str:
+    """What changed, where the report names the source already."""
+    others = [name for name in changed if name != source]
+    if not others:
+        return "changed since the header was made"
+    if len(others) < len(changed):
+        return f"changed since the header was made, and so did {', '.join(others)}"
+    return f"what it includes changed since the header was made: {', '.join(others)}"
 
 
 def _edited_entries(held: HeaderModule) -> str | None:

@@ -15,6 +15,7 @@ from ssmtool.errors import ProductError, SsmtoolError
 from ssmtool.files import decode_source, read_bytes
 from ssmtool.header import CompilerRecord, HeaderModule, ModuleRecord, render_header, sha256
 from ssmtool.project import ModuleSettings, Project
+from ssmtool.settings_form import table
 from ssmtool.toolchain import Compiler, CompileRequest, CompileResult, select_compiler
 from ssmtool.toolchain.loadable import make_loadable
 from ssmtool.toolchain.model import TargetError
@@ -58,9 +59,7 @@ def compile_project(
     started = time.perf_counter()
     modules = project.settings.module
     if not modules:
-        raise SsmtoolError(
-            "the settings name no [[tool.ssmtool.module]]", path=project.settings_file, hint="ssmtool init"
-        )
+        raise SsmtoolError(f"the settings name no {table('module')}", path=project.settings_file, hint="ssmtool init")
     requests = [_request(project, module) for module in modules]
     compiler = select_compiler(project, asked=asked)
     for module in modules:

@@ -15,7 +15,7 @@ def build_step(context: Context) -> Done:
     project = context.project
     freshness = check_freshness(project)
     states = [each.state for each in freshness.modules]
-    words = ", ".join(state.value for state in dict.fromkeys(states))
+    words = freshness.told
     count = plural(
         sum(len(each.held.entry_names) for each in freshness.modules if each.held),
         "kernel",

@@ -96,7 +96,7 @@ def _check(app: AppContext, output_format: str) -> int:
         outcome.required_skips += registry.required_skips
     if output_format == "console":
         kernels = plural(sum(len(state.held.entry_names) for state in freshness.modules if state.held), "kernel")
-        words = ", ".join(state.value for state in dict.fromkeys(states))
+        words = freshness.told
         fresh = all(state is State.FRESH for state in states)
         told = f"{project.settings.header} is {words}" if fresh else f"{project.settings.header}: {words}"
         print_outcome(outcome, summary=f"{told}; {kernels}", quiet=app.quiet)

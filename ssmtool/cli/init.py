@@ -149,8 +149,7 @@ def _module_lines(module: ModuleGuess, dotted: str) -> list[str]:
             '# array = "kernel_names"',
             '# function = "load_functions"',
         ]
-    lines += [
-        "# The loader's array of names, and the call that takes it with a count.",
+    table = [
         f"[{dotted}module.loader]",
         f"path = {_quote(loader.path)}",
         f"array = {_quote(loader.array)}",
@@ -158,8 +157,13 @@ def _module_lines(module: ModuleGuess, dotted: str) -> list[str]:
     if loader.function:
         position = loader.count_argument
         counted = [] if position is None else [f"count_argument = {position}   # counted from 0"]
-        return [*lines, f"function = {_quote(loader.function)}", *counted]
-    return [*lines, '# function = "load_functions"   # no call that takes the array with a count was found']
+        table += [f"function = {_quote(loader.function)}", *counted]
+    else:
+        table.append('# function = "load_functions"   # no call that takes the array with a count was found')
+    if module.shares:
+        why = f"# {loader.array} is the array of {module.shares} already; when these kernels have their own:"
+        return [*lines, why, *(f"# {line}" for line in table)]
+    return [*lines, "# The loader's array of names, and the call that takes it with a count.", *table]
 
 
 def _quote(text: str) -> str:

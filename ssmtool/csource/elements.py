@@ -59,6 +59,11 @@ def read_elements(values: Node, scope: Scope, array: str, path: Path | str) -> t
             node, at = _designated(element, scope, array, path)
             doubts.append(f"the name on line {line} is put in its place by a designator")
             text = code[node.start_byte : node.end_byte]
+        name = _name_of_row(node)
+        if name is not None:
+            node = name
+            text = code[node.start_byte : node.end_byte]
+            doubts.append(f"the rows of {array} hold more than names, so they are edited by hand")
         if index == len(elements) - 1 and placed and _NULL.fullmatch(text):
             terminated = True
             if at != len(placed):
@@ -77,6 +82,14 @@ def read_elements(values: Node, scope: Scope, array: str, path: Path | str) -> t
     if placed and max(placed) != len(entries) - 1:
         raise _gap(array, path, scope.view.masked.line(values.start_byte))
     return entries, terminated, doubts
+
+
+def _name_of_row(node: Node) -> Node | None:
+    """The name in a row of a table of structs: its first member, or of named members (`.name =`) the first string."""
+    row = [child for child in node.named_children if child.type != "comment"] if node.type == "initializer_list" else []
+    values = [child.child_by_field_name("value") for child in row if child.type == "initializer_pair"]
+    strings = (value for value in values if value is not None and value.type == "string_literal")
+    return next(strings, row[0] if row else None)
 
 
 def _gap(array: str, path: Path | str, line: int) -> SsmtoolError:

@@ -28,10 +28,14 @@ _INSTALL = "pip install tree-sitter tree-sitter-c tree-sitter-cuda"
 _KEPT = frozenset(
     {
         "array_declarator",
+        "assignment_expression",
         "call_expression",
+        "declaration",
         "enumerator",
         "enumerator_list",
+        "function_definition",
         "init_declarator",
+        "initializer_list",
         "parameter_declaration",
     }
 )

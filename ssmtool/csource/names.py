@@ -16,6 +16,7 @@ from ssmtool.csource.preprocess import preprocess
 from ssmtool.csource.scope import Scope
 from ssmtool.csource.view import Resolver, View, host_environment
 from ssmtool.errors import SsmtoolError
+from ssmtool.settings_form import table
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -38,8 +39,9 @@ class NameArray(msgspec.Struct, frozen=True):
 
     `open`:`close` is the span between the braces. `declared` is the size written in the brackets, `count` the argument
     of the call; either is None when there is none. `names` are those of `entries`. `terminated`: the list ends in NULL,
-    which `entries` leaves out. `count_argument`, `file` and `resolve` are what it was found with. `doubts` are reasons
-    not to edit; `buffers` are the other arrays handed to the call whose size the file fixes.
+    which `entries` leaves out. `pointed`: rows of a table say where each function goes, so order means
+    nothing. `count_argument`, `file` and `resolve` are what it was found with. `doubts` are reasons not to edit;
+    `buffers` are the other arrays handed to the call whose size the file fixes.
     """
 
     path: str
@@ -57,6 +59,7 @@ class NameArray(msgspec.Struct, frozen=True):
     doubts: tuple[str, ...]
     buffers: tuple[tuple[str, Count], ...]
     count_argument: int | None = None
+    pointed: bool = False
 
     names: tuple[str, ...] = ()
     file: Path | None = None
@@ -109,7 +112,7 @@ def find_name_array(
                 f"the call that takes {array} has {len(arguments)} arguments, none at the count's position {chosen}",
                 path=path,
                 line=view.masked.line(arguments[position].start_byte),
-                hint="set count_argument in [tool.ssmtool] to the 0-based position of the count",
+                hint=f"set count_argument in {table()} to the 0-based position of the count",
             )
         count = read_count(arguments[chosen], shape=shape, scope=scope)
         others = [argument for index, argument in enumerate(arguments) if index not in (position, chosen)]
@@ -132,10 +135,16 @@ def find_name_array(
         doubts=tuple(doubts),
         buffers=tuple(buffers),
         count_argument=count_argument,
+        pointed=bool(entries) and all(_is_pointed(child, view.code) for child in values.named_children[: len(entries)]),
         names=tuple(entry.name for entry in entries),
         file=file,
         resolve=resolve,
     )
+
+
+def _is_pointed(row: Node, code: str) -> bool:
+    """Whether an element is a row with an address in it: `{"ln_forward", &f0}`."""
+    return row.type == "initializer_list" and "&" in code[row.start_byte : row.end_byte]
 
 
 def _find_array(tree: Tree, view: View, array: str, path: Path | str) -> tuple[Node, Node, Node | None, bool]:
@@ -166,7 +175,7 @@ def _find_array(tree: Tree, view: View, array: str, path: Path | str) -> tuple[N
             f"has {len(found)} arrays named {array} (lines {lines}), so the names that are loaded cannot be told",
             path=path,
             line=view.masked.line(found[1][0].start_byte),
-            hint="keep one, or name the right one in [tool.ssmtool]: loader.array",
+            hint=f"keep one, or name the right one in {table()}: loader.array",
         )
     if mentioned:
         raise SsmtoolError(f"{array} is not a list of names in braces", path=path)
@@ -175,7 +184,7 @@ def _find_array(tree: Tree, view: View, array: str, path: Path | str) -> tuple[N
         f"has no array {array} with the kernel names"
         + (f"; {holder}, which it includes, may have it" if holder else ""),
         path=path,
-        hint="name the loader's array of kernel names in [tool.ssmtool]: loader.array"
+        hint=f"name the loader's array of kernel names in {table()}: loader.array"
         + (f", and the file it is in: loader.path = {holder}" if holder else ""),
     )
 
@@ -248,7 +257,7 @@ def _find_call(
             f"{what} {len(found)} times (lines {lines}), so the count that holds cannot be told",
             path=path,
             line=view.masked.line(found[1][0].start_byte),
-            hint=None if function else "name the loading function in [tool.ssmtool]: loader.function",
+            hint=None if function else f"name the loading function in {table()}: loader.function",
         )
     if function is None:
         return None
@@ -256,7 +265,7 @@ def _find_call(
     raise SsmtoolError(
         f"{reason}, so the count of {array} cannot be told",
         path=path,
-        hint="name the function that loads the kernels in [tool.ssmtool]: loader.function",
+        hint=f"name the function that loads the kernels in {table()}: loader.function",
     )
 
 

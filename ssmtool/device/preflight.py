@@ -9,6 +9,7 @@ from ssmtool.device.codes import describe
 from ssmtool.device.drivers import KEPLER, dotted
 from ssmtool.device.errors import BindingError, LoadError, RefusedPtxError
 from ssmtool.device.interface import Properties
+from ssmtool.settings_form import table
 
 # sm_37, compute_75, sm_90a (that very card only), sm_100f (its family)
 _TARGET = re.compile(r"(?:sm|compute)_(\d+)(\d)([af]?)")
@@ -27,7 +28,7 @@ def check(module: ptx.Module, card: str, properties: Properties) -> None:
             only = ", and code for it runs on no other card" if wanted[3] == "a" else ""
             raise LoadError(
                 f"{card} is {properties.target}, the PTX is for {module.target}{only}",
-                hint=f'set target = "{properties.target}" in [tool.ssmtool] and run: ssmtool build',
+                hint=f'set target = "{properties.target}" in {table()} and run: ssmtool build',
             )
     if properties.ptx_isa is not None and module.version > properties.ptx_isa:
         raise unsupported(module, card, properties)
@@ -44,7 +45,7 @@ def unsupported(module: ptx.Module, card: str, properties: Properties) -> LoadEr
         " loading it fails with error 222, CUDA_ERROR_UNSUPPORTED_PTX_VERSION"
     )
     limit = properties.ptx_isa or KEPLER.ptx_isa
-    rebuild = f'set max_ptx_isa = "{dotted(limit)}" in [tool.ssmtool] and run: ssmtool build'
+    rebuild = f'set max_ptx_isa = "{dotted(limit)}" in {table()} and run: ssmtool build'
     if properties.capability < (5, 0):
         text += f". No newer driver exists for this card: R{KEPLER.branch} is Kepler's last"
         return LoadError(text, code=_UNSUPPORTED_PTX, hint=rebuild)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ssmtool.csource import find_kernels
+from ssmtool.csource.loads import find_pairs, loaded_constants
 from ssmtool.discover.includes import guess_header, guess_include_dirs, including
-from ssmtool.discover.loader import LoaderGuess, find_loader, wanted_constants
+from ssmtool.discover.loader import LoaderGuess, find_loader
 from ssmtool.discover.tree import C_SUFFIXES, HEADER_SUFFIXES, MAX_NAMES, SOURCE_SUFFIX, Tree, read_small, read_tree
 from ssmtool.errors import SsmtoolError
 from ssmtool.files import decode_source, read_source
-from ssmtool.project import ModuleSettings
 
 #   static const char FC_PTX_SSM_GATED_DELTA[] =     const char *const PTX =     but not: char *const names[] = { "k" }
 _CONSTANT = re.compile(
@@ -30,6 +30,8 @@ class ModuleGuess:
     kernels: tuple[str, ...]
     constant: str
     loader: LoaderGuess | None
+    # The source whose kernels' array it is already, when it has no array of its own.
+    shares: str | None = None
 
 
 @dataclass(slots=True)
@@ -37,7 +39,7 @@ class Guess:
     """What was found: modules, the header, include folders, and remarks for the user."""
 
     modules: list[ModuleGuess] = field(default_factory=list)
-    header: str = "generated/fc_cuda_ptx.h"
+    header: str = "generated/kernels_ptx.h"
     include_dirs: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
@@ -63,19 +65,22 @@ def discover(root: Path, *, max_names: int = MAX_NAMES) -> Guess:
     constants = {name: path for path, text in headers.items() for name in _CONSTANT.findall(text)}
     guess = Guess(remarks=tree.remarks)
     found = {path: find_loader(tree, kernels, loaders) for path, kernels in sources.items()}
+    wanted = {path: _wanted(tree, loader) if loader else [] for path, loader in found.items()}
+    known: dict[Path, str | None] = {}
     for path, kernels in sources.items():
-        loader = found[path]
-        wanted = _wanted(tree, loader) if loader else []
-        alone = len(sources) == 1
-        known = _of_source(
-            path, constants, alone=alone and any(name in headers[constants[c]] for c in constants for name in kernels)
-        )
-        constant = known or _of_source(path, wanted, alone=alone or _only(found, loader)) or _default(tree, path)
+        carried = len(sources) == 1 and any(name in headers[constants[c]] for c in constants for name in kernels)
+        alone = len(sources) == 1 or _only(found, found[path])
+        known[path] = _of_source(path, constants, alone=carried) or _of_source(path, wanted[path], alone=alone)
+    _give_unmatched(tree, found, wanted, known)
+    for path, kernels in sources.items():
         taken = {module.constant for module in guess.modules}
-        guess.modules.append(ModuleGuess(tree.show(path), kernels, _free(constant, tree, path, taken), loader))
+        constant = _free(known[path] or _default(path.stem), tree, path, taken)
+        guess.modules.append(ModuleGuess(tree.show(path), kernels, constant, found[path]))
+    _tell_unmatched(tree, guess, wanted, constants)
     guess.header = _header(tree, guess, constants) or guess.header
     guess.include_dirs = guess_include_dirs(tree, sources)
     _tell_shared_arrays(guess)
+    _tell_unread_loaders(tree, guess, loaders)
     return guess
 
 
@@ -130,16 +135,51 @@ def _only(found: dict[Path, LoaderGuess | None], loader: LoaderGuess | None) -> 
     return loader is not None and sum(item is not None and item.path == loader.path for item in found.values()) == 1
 
 
-def _default(tree: Tree, source: Path) -> str:
-    """The name that a build would take, in the letters that C takes."""
-    return re.sub(r"\W", "_", ModuleSettings(source=tree.show(source)).constant_name, flags=re.ASCII)
+def _give_unmatched(
+    tree: Tree,
+    found: dict[Path, LoaderGuess | None],
+    wanted: dict[Path, list[str]],
+    known: dict[Path, str | None],
+) -> None:
+    """Constants that no source's name fits, to the source whose array goes with it, or to the only source left."""
+    for shown in dict.fromkeys(loader.path for loader in found.values() if loader):
+        mine = {path: loader for path, loader in found.items() if loader and loader.path == shown}
+        path = tree.root / shown
+        for source, loader in mine.items():
+            free = [name for name in wanted[source] if name not in known.values()]
+            if known[source] is None and free:
+                pairs = find_pairs(read_small(path) or b"", path, free, [loader.array])
+                named = {pair.constant for pair in pairs}
+                known[source] = named.pop() if len(named) == 1 else None
+        without = [source for source in mine if known[source] is None]
+        free = [name for source in without for name in wanted[source] if name not in known.values()]
+        if len(without) == 1 and len(free) == 1:
+            known[without[0]] = free[0]
+
+
+def _tell_unmatched(tree: Tree, guess: Guess, wanted: dict[Path, list[str]], held: dict[str, Path]) -> None:
+    """Constants that a loader loads and no module makes: without them it does not compile."""
+    made = {module.constant for module in guess.modules}
+    told: dict[str, str] = {}
+    for module in guess.modules:
+        for name in wanted[tree.root / module.source] if module.loader else ():
+            if name not in made and name not in held and module.loader:
+                told.setdefault(name, module.loader.path)
+    for name, path in told.items():
+        guess.remarks.append(f"{path} mentions {name}, which no module makes; see `constant` in the settings")
+
+
+def _default(stem: str) -> str:
+    """A constant's name made from a source's, in the letters that C takes."""
+    name = re.sub(r"\W", "_", stem, flags=re.ASCII).upper()
+    return f"{name}_PTX" if name[:1].isalpha() else f"PTX_{name}"
 
 
 def _free(constant: str, tree: Tree, source: Path, taken: set[str]) -> str:
     """The name itself, or the source's whole path when another module has it: two folders may both hold a `k.cu`."""
     if constant not in taken:
         return constant
-    name = "FC_PTX_" + re.sub(r"\W", "_", tree.show(source.with_suffix("")), flags=re.ASCII).upper()
+    name = _default(tree.show(source.with_suffix("")))
     while name in taken:
         name += "_"
     return name
@@ -164,7 +204,7 @@ def _wanted(tree: Tree, loader: LoaderGuess) -> list[str]:
     """The PTX constants that the first of the loader's files to load any loads."""
     for path in _parts(tree, loader):
         try:
-            names = wanted_constants(decode_source(read_small(path) or b"", path), path)
+            names = list(loaded_constants(read_small(path) or b"", path))
         except SsmtoolError:
             continue
         if names:
@@ -174,10 +214,30 @@ def _wanted(tree: Tree, loader: LoaderGuess) -> list[str]:
 
 def _tell_shared_arrays(guess: Guess) -> None:
     """A loader's array belongs to one module: its functions are looked up in one loaded PTX."""
-    users: dict[tuple[str, str], list[str]] = {}
+    first: dict[tuple[str, str], str] = {}
+    for index, module in enumerate(guess.modules):
+        loader = module.loader
+        if loader is None:
+            continue
+        owner = first.setdefault((loader.path, loader.array), module.source)
+        if owner != module.source:
+            guess.modules[index] = replace(module, shares=owner)
+            guess.remarks.append(
+                f"{loader.array} in {loader.path} has kernels of {owner} and {module.source}: give each its own array;"
+                " the second loader table is commented out until then"
+            )
+
+
+def _tell_unread_loaders(tree: Tree, guess: Guess, loaders: dict[Path, str]) -> None:
+    """Files that have a kernel's name as a string, where no array of names was found."""
     for module in guess.modules:
-        if module.loader:
-            users.setdefault((module.loader.path, module.loader.array), []).append(module.source)
-    for (path, array), sources in users.items():
-        if len(sources) > 1:
-            guess.remarks.append(f"{array} in {path} has kernels of {' and '.join(sources)}: give each its own array")
+        if module.loader is not None:
+            continue
+        for path, text in loaders.items():
+            name = next((kernel for kernel in module.kernels if f'"{kernel}"' in text), None)
+            if name is not None:
+                guess.remarks.append(
+                    f'{tree.show(path)} has "{name}" outside an array of names, where the registry rule does not see'
+                    " it: it reads arrays of strings, and of rows whose first member is the name"
+                )
+                break

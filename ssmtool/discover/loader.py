@@ -1,4 +1,4 @@
-"""The C file or header that keeps the kernels' names in an array, and the PTX constant that it loads."""
+"""The C file or header that keeps the kernels' names in an array."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ssmtool.csource import NameArray, find_name_array
-from ssmtool.csource.mask import mask
 from ssmtool.discover.tree import HEADER_SUFFIXES, Tree
 from ssmtool.errors import SsmtoolError
 
 #   static const char *const ssm_names[] = {     constexpr std::array<const char *, 2> kNames = {     kNames{{
 _ARRAY = re.compile(r"\b(\w+)\s*(?:\[[^\]\n]*\]\s*)?(?:=\s*)?\{\s*\{?([^{}]*)\}")
-#   cuModuleLoadData(&module, FC_PTX_SSM_GATED_DELTA)     load_all(PTX_SCALE, names, 2)
-_CALL = re.compile(r"\b\w*[Ll]oad\w*\s*\(([^;{}]{0,2000})")
-#   const char *ptx = FC_PTX_SSM_GATED_DELTA;
-_POINTER = re.compile(r"\bchar\s*(?:const\s*)?\*\s*(?:const\s+)?\w+\s*=\s*(\w+)\s*[,;]")
-_ARGUMENT = re.compile(r"(?:^|[(,])\s*(\w+)\s*(?=[,)])")
+#   static struct kernel table[] = { {"ln_forward", &f0}, ... };
+_ROWS = re.compile(r"\b(\w+)\s*\[[^\]\n]*\]\s*=\s*\{((?:\s*\{[^{}]{0,400}\}\s*,?)+)\s*\}")
 # Arguments of a loading call that are tried as the count.
 _MOST_ARGUMENTS = 8
 
@@ -42,7 +38,7 @@ def find_loader(tree: Tree, kernels: tuple[str, ...], texts: dict[Path, str]) ->
     candidates: list[tuple[tuple[bool, int, bool], Path, str]] = []
     for path, text in texts.items():
         header = path.suffix in HEADER_SUFFIXES
-        for array, body in _ARRAY.findall(text):
+        for array, body in [*_ARRAY.findall(text), *_ROWS.findall(text)]:
             common = len(set(re.findall(r'"(\w+)"', body)) & set(kernels))
             if common:
                 candidates.append(((header and not _callers(text, array), -common, header), path, array))
@@ -52,6 +48,8 @@ def find_loader(tree: Tree, kernels: tuple[str, ...], texts: dict[Path, str]) ->
                 found = find_name_array(path.read_bytes(), path, array, function)
             except (SsmtoolError, OSError):
                 continue
+            if not set(found.names) & set(kernels):
+                break  # A table whose rows begin with something else.
             position = _count_argument(path, array, function) if function and _open(found) else None
             return LoaderGuess(tree.show(path), array, function, found.names, position)
     return None
@@ -73,17 +71,6 @@ def _count_argument(path: Path, array: str, function: str) -> int | None:
         if found.count is not None and found.count.value == len(found.names):
             positions.append(position)
     return positions[0] if len(positions) == 1 else None
-
-
-def wanted_constants(text: str, path: Path) -> list[str]:
-    """Names with PTX in them that the loader loads and does not define: string constants of a header to be made."""
-    try:
-        code = mask(text.encode(), path).code
-    except SsmtoolError:
-        return []
-    loaded = [name for call in _CALL.findall(code) for name in _ARGUMENT.findall(call)] + _POINTER.findall(code)
-    names = [name for name in dict.fromkeys(loaded) if "ptx" in name.lower()]
-    return [name for name in names if not re.search(rf"\bdefine[ \t]+{name}\b|\*\s*{name}\b|\b{name}\s*[\[=]", code)]
 
 
 def _callers(text: str, array: str) -> list[str]:

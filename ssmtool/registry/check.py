@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from ssmtool.csource import KernelSource, NameArray
 from ssmtool.findings import Finding, Severity, Skip
 from ssmtool.registry.ladder import climb
@@ -12,6 +14,7 @@ from ssmtool.registry.model import RegistryInput, RegistryReport, Simulation
 from ssmtool.registry.rules_loader import loader_findings
 from ssmtool.registry.rules_source import source_findings
 from ssmtool.registry.simulate import simulate, user_sees
+from ssmtool.settings_form import table
 
 
 def check_registry(
@@ -61,6 +64,12 @@ def check_registry(
     )
 
 
+def without_loader(report: RegistryReport) -> RegistryReport:
+    """The same module, checked as far as its header; that its loader was left out is for the caller to say."""
+    given = msgspec.structs.replace(report.input, loader=None)
+    return RegistryReport(given, climb(given, None), None, tuple(source_findings(given, None)), (), ())
+
+
 def _is_error(finding: Finding) -> bool:
     return finding.severity is Severity.ERROR
 
@@ -97,7 +106,7 @@ def _skips(given: RegistryInput) -> tuple[list[Skip], list[Skip]]:
             Skip(
                 name,
                 "the settings name no loader for it, so its names and their count were not checked",
-                "add a loader table to this module in [tool.ssmtool]: path, array, function",
+                f"add a loader table to this module in {table()}: path, array, function",
             )
         ], []
     skips, required = [], []
@@ -117,7 +126,7 @@ def _skips(given: RegistryInput) -> tuple[list[Skip], list[Skip]]:
             Skip(
                 f"count of {loader.array}",
                 f"{loader.path}: no call takes {loader.array}, and the settings name no loader.function",
-                "set loader.function in [tool.ssmtool] to the function that takes the array and its count",
+                f"set loader.function in {table()} to the function that takes the array and its count",
             )
         )
     elif loader.count.value is None:
@@ -126,7 +135,7 @@ def _skips(given: RegistryInput) -> tuple[list[Skip], list[Skip]]:
                 f"count of {loader.array}",
                 f"{loader.path}:{loader.count.line}: the value of {loader.count.text} cannot be told from this file",
                 f"write the number of names, or sizeof {loader.array} / sizeof {loader.array}[0]; if another argument"
-                " is the count, set loader.count_argument in [tool.ssmtool] to its 0-based position",
+                f" is the count, set loader.count_argument in {table()} to its 0-based position",
             )
         )
     return skips, required

@@ -196,7 +196,8 @@ def _operations(names: tuple[str, ...], target: tuple[str, ...]) -> list[_Operat
         if index in kept and names[index] == wanted:
             index, place = index + 1, place + 1
         elif index < len(names) and index not in kept:
-            if wanted is not None and wanted not in known and _alike(names[index], wanted):
+            # Where no name stays, each is respelt in its place: to remove the last one would leave no C.
+            if wanted is not None and wanted not in known and (not kept or _alike(names[index], wanted)):
                 operations.append(_Operation("rename", index, (wanted,), place))
                 place += 1
             else:

@@ -16,11 +16,13 @@ from ssmtool.files import read_bytes, read_source, write_atomic
 from ssmtool.findings import Finding, Outcome, Severity, Skip
 from ssmtool.header import Header, read_header
 from ssmtool.project import LoaderSettings, ModuleSettings, Project
-from ssmtool.registry.check import check_registry
+from ssmtool.registry.check import check_registry, without_loader
 from ssmtool.registry.included import kernels_of_source, loader_includes
 from ssmtool.registry.loader_kind import LoaderKind, recognise_loader
 from ssmtool.registry.model import RegistryReport
+from ssmtool.registry.rules_constant import constant_faults, in_report, shared_arrays, shared_findings
 from ssmtool.registry.rules_source import FIX
+from ssmtool.settings_form import table
 
 T = TypeVar("T")
 _QUOTED_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
@@ -51,19 +53,25 @@ def check_project(
     """
     modules = project.settings.module
     if not modules:
-        raise SsmtoolError(
-            "the settings name no [[tool.ssmtool.module]]", path=project.settings_file, hint="ssmtool init"
-        )
+        raise SsmtoolError(f"the settings name no {table('module')}", path=project.settings_file, hint="ssmtool init")
     held = header or _read_header(project)
     outcome = Outcome()
     reports = []
-    for module in modules:
-        fresh = (ptx_entries or {}).get(module.constant_name)
-        report = _check_module(project, module, held, fresh)
+    shared = {module.constant_name for group in shared_arrays(project).values() for module in group}
+    fresh = ptx_entries or {}
+    read = [_check_module(project, module, held, fresh.get(module.constant_name)) for module in modules]
+    faults = constant_faults(project, held)
+    for module, report in zip(modules, read, strict=True):
+        if module.constant_name in shared:
+            # Names that belong to two modules are wrong in both, whatever is done to them: that is one finding.
+            report = without_loader(report)
+        elif module.constant_name in faults:
+            report = in_report(report, faults[module.constant_name])
         reports.append(report)
         outcome.extend(_mendable(project, report))
         outcome.skips += report.skips
         outcome.required_skips += report.required_skips
+    outcome.extend(shared_findings(project))
     outcome.extend(_unlisted_sources(project))
     return reports, outcome
 
@@ -99,7 +107,7 @@ def _unlisted_sources(project: Project) -> list[Finding]:
                 Finding(
                     rule="registry/unlisted-source",
                     severity=Severity.WARNING,
-                    message=f"{shown} mentions __global__ and is in no [[module]] of the settings",
+                    message="mentions __global__ and is in no [[module]] of the settings",
                     path=shown,
                     effect="its kernels, if it has any, are in no header: no program can load them",
                     fix=f'add a module with source = "{shown}" to the settings, or move the file',

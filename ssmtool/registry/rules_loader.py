@@ -185,7 +185,7 @@ def _duplicates(loader: NameArray) -> list[Finding]:
 def _order(given: RegistryInput, loader: NameArray) -> list[Finding]:
     reference = reference_order(given)
     moved = misplaced(loader.names, reference)
-    if not moved:
+    if not moved or loader.pointed:
         return []
     wanted = sorted((name for name in dict.fromkeys(loader.names) if name in reference), key=reference.__getitem__)
     have = [name for name in dict.fromkeys(loader.names) if name in reference]

@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 
+from ssmtool.settings_form import table
 from ssmtool.toolchain.model import CompileError, CompilerInfo
 
 # nvcc (cudafe++, cicc) and NVRTC: kernels/a.cu(4): error: identifier "INFINITY" is undefined
@@ -82,4 +83,4 @@ def _hint(what: str, info: CompilerInfo) -> str | None:
         return f"{header} is of the CUDA toolkit: add the toolkit's include folder to include_dirs, or build with nvcc"
     if info.kind == "nvrtc" and _STANDARD.fullmatch(header):
         return f"the embedded compiler has no <{header}>; keep host code apart with #ifndef __CUDACC_RTC__"
-    return f"add the folder of {header} to include_dirs in [tool.ssmtool]"
+    return f"add the folder of {header} to include_dirs in {table()}"

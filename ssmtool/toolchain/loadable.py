@@ -6,6 +6,7 @@ import re
 
 from ssmtool.errors import ProductError
 from ssmtool.project import Project
+from ssmtool.settings_form import table
 from ssmtool.toolchain.model import ToolchainError
 from ssmtool.toolchain.ptxas import PtxasError, assemble, select_ptxas
 
@@ -30,7 +31,7 @@ def make_loadable(ptx: str, project: Project) -> tuple[str, str | None]:
     if target[1] != settings.target:
         raise ProductError(
             f"the PTX is made for {target[1]}, the project's target is {settings.target}",
-            hint="take flags such as -arch out of [tool.ssmtool] flags; target decides",
+            hint=f"take flags such as -arch out of {table()} flags; target decides",
         )
     newest = _isa(settings.max_ptx_isa)
     found = (int(version[2]), int(version[3]))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from ssmtool.errors import ProductError, SsmtoolError
+from ssmtool.settings_form import table
 
 Kind = Literal["nvcc", "nvrtc"]
 
@@ -164,12 +165,12 @@ def no_such_target(info: CompilerInfo, target: str, numbers: Iterable[int]) -> T
     if target.removeprefix("sm_") in {str(number) for number in numbers}:
         return ToolchainError(
             f"{info.title} refuses the architecture, and takes {target}: the flags name another one",
-            hint="take flags such as -arch out of flags in [tool.ssmtool] and of the environment; target decides",
+            hint=f"take flags such as -arch out of flags in {table()} and of the environment; target decides",
         )
     takes = ", ".join(f"sm_{number}" for number in sorted(set(numbers)))
     return TargetError(
         f'setting `target`: {info.title} makes no code for "{target}"' + (f"; it takes {takes}" if takes else ""),
-        hint="set target in [tool.ssmtool] to one of those, or pin a release that knows it" if takes else None,
+        hint=f"set target in {table()} to one of those, or pin a release that knows it" if takes else None,
     )
 
 

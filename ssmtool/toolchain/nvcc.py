@@ -8,6 +8,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from ssmtool.settings_form import table
 from ssmtool.toolchain.diagnostics import compile_error, tidy
 from ssmtool.toolchain.model import (
     CompileRequest,
@@ -90,7 +91,7 @@ class Nvcc:
                 raise ToolchainError(
                     f"{self.info.title} failed: {line.strip()}",
                     path=self.info.path,
-                    hint=f"look at flags in [tool.ssmtool]; in the environment, {told}" if told else None,
+                    hint=f"look at flags in {table()}; in the environment, {told}" if told else None,
                 )
             # host_config.h:132:2: error: #error -- unsupported GNU version! gcc versions later than 11 are not ...
             if "#error -- unsupported" in line:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ssmtool.settings_form import table
 from ssmtool.toolchain.diagnostics import compile_error, tidy
 from ssmtool.toolchain.model import (
     CompileRequest,
@@ -106,7 +107,7 @@ class Nvrtc:
         if result == _INVALID_OPTION:
             raise ToolchainError(
                 f"{self.info.title} does not take these flags: {shlex.join(request.flags)}: {log.strip() or error}",
-                hint="correct flags in [tool.ssmtool]; they are given to nvcc and NVRTC alike",
+                hint=f"correct flags in {table()}; they are given to nvcc and NVRTC alike",
             )
         if result != _COMPILATION:
             raise ToolchainError(

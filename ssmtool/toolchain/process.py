@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ssmtool.settings_form import table
 from ssmtool.toolchain.model import ToolchainError
 from ssmtool.toolchain.workers import children_of_thread, kill_group
 
@@ -70,7 +71,7 @@ def run_tool(
             raise ToolchainError(
                 f"{name} was stopped after {timeout_s:g} s, the time limit",
                 path=culprit,
-                hint="raise compile_timeout in [tool.ssmtool], or look for a kernel that never stops unrolling",
+                hint=f"raise compile_timeout in {table()}, or look for a kernel that never stops unrolling",
             ) from None
         except BaseException:
             _end(child)

@@ -6,6 +6,7 @@ import re
 
 from ssmtool.errors import SsmtoolError
 from ssmtool.project import Project
+from ssmtool.settings_form import table
 from ssmtool.toolchain.find import find_compilers, places_looked
 from ssmtool.toolchain.model import Compiler, Found, ToolchainError, cannot_target
 from ssmtool.toolchain.nvcc import Nvcc
@@ -79,4 +80,4 @@ def _hint(release: str) -> str:
         return _INSTALL
     if release in ("11.7", "11.8"):
         return f"pip install 'nvidia-cuda-nvrtc-cu11=={release}.*'"
-    return f"install CUDA {release} and name its nvcc in [tool.ssmtool] nvcc, or ask for another release"
+    return f"install CUDA {release} and name its nvcc in {table()} nvcc, or ask for another release"

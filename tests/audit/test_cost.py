@@ -15,6 +15,7 @@ from ssmtool.audit.launches import parse_launch
 from ssmtool.audit.loopcontrol import classes_by_place
 from ssmtool.audit.walk import CannotTellError, Shape, walk
 from ssmtool.ptx import parse
+from ssmtool.settings_form import table
 
 HEADER = Path(__file__).parents[2] / "generated" / "fc_cuda_ptx.h"
 
@@ -146,7 +147,7 @@ def test_any_kernel_with_a_launch_has_a_cost_and_no_value_it_was_not_given() -> 
     # 5 instructions in each of 3 warps, the first return among them; 3 more in the two that have a lane below 20: the
     # third holds threads 64 to 79, which are x = 24 to 39.
     assert sum(cost.block_slots.values()) == 3 * 5 + 2 * 3
-    assert cost_report([given], []).skips[0].fix == "--launch k=GRID/BLOCK, or [[tool.ssmtool.launch]]"
+    assert cost_report([given], []).skips[0].fix == f"--launch k=GRID/BLOCK, or {table('launch')}"
 
 
 def test_a_loop_runs_as_long_as_its_longest_lane() -> None:

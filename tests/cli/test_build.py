@@ -108,7 +108,7 @@ def test_a_loader_whose_second_list_disagrees_is_never_ok(product: Path, run: Ru
 def test_a_source_that_no_module_names_is_told(product: Path, run: Run) -> None:
     (product / "kernels/third.cu").write_text('extern "C" __global__ void third(float *x) { x[0] = 1; }\n')
     ran = run(product, "build", "--check")
-    assert "kernels/third.cu mentions __global__ and is in no [[module]]" in ran.out
+    assert "kernels/third.cu: mentions __global__ and is in no [[module]]" in ran.out
 
 
 def test_a_kernel_that_lost_its_linkage_is_told_before_the_build_breaks_it(product: Path, run: Run) -> None:

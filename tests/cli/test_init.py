@@ -305,7 +305,7 @@ def test_sources_of_one_name_get_constants_of_their_own(tmp_path: Path, run: Run
         (tmp_path / name).write_text(KERNEL)
     assert run(tmp_path, "init").code == 0
     names = [module.constant for module in find_project(tmp_path).settings.module]
-    assert names == ["FC_PTX_K", "FC_PTX_B_K", "FC_PTX__"]
+    assert names == ["K_PTX", "B_K_PTX", "PTX__"]
 
 
 def test_kernels_that_no_loader_can_name_are_told(tmp_path: Path, run: Run) -> None:
@@ -320,3 +320,81 @@ def test_settings_inside_a_project_are_told(tree: Path, run: Run) -> None:
     ran = run(tree / "kernels", "init")
     assert ran.code == 0
     assert f"the settings in {tree / 'ssmtool.toml'} do not apply in this folder" in ran.err
+
+
+LAYERS = """\
+#include <cuda.h>
+#include "kernels_ptx.h"
+static const char *const dq_names[] = { "dq" };
+static const char *const ln_names[] = { "ln" };
+int start(void)
+{
+    CUmodule a, b;
+    if (cuModuleLoadData(&a, DEQUANT_PTX) || cuModuleLoadData(&b, LAYER_NORM_PTX))
+        return -1;
+    return take(a, dq_names, 1) || take(b, ln_names, 1);
+}
+"""
+
+
+def layers(folder: Path, loader: str, *, second: str = "layer_norm.cu") -> None:
+    (folder / "dequant_int8.cu").write_text(KERNEL.replace("scale", "dq"))
+    (folder / second).write_text(KERNEL.replace("scale", "ln"))
+    (folder / "gpu.c").write_text(loader)
+
+
+@pytest.mark.parametrize("second", ["layer_norm.cu", "norms.cu"])
+def test_a_constant_that_is_named_otherwise_than_its_source_is_taken_from_the_c(
+    tmp_path: Path, run: Run, second: str
+) -> None:
+    layers(tmp_path, LAYERS, second=second)
+    ran = run(tmp_path, "init")
+    assert (ran.code, "mentions" in ran.err) == (0, False)
+    settings = find_project(tmp_path).settings
+    assert [module.constant for module in settings.module] == ["DEQUANT_PTX", "LAYER_NORM_PTX"]
+    assert settings.header == "kernels_ptx.h"
+
+
+def test_constants_that_nothing_tells_apart_are_noted_and_none_is_given_away(tmp_path: Path, run: Run) -> None:
+    text = LAYERS.replace("&a, DEQUANT", "&mods[i], QUANT").replace("&b, LAYER_NORM", "&mods[j], NORM")
+    layers(tmp_path, text.replace("take(a", "take(mods[0]").replace("take(b", "take(mods[1]"))
+    ran = run(tmp_path, "init")
+    assert ran.code == 0
+    assert "gpu.c mentions QUANT_PTX, which no module makes" in ran.err
+    assert [module.constant for module in find_project(tmp_path).settings.module] == [
+        "DEQUANT_INT8_PTX",
+        "LAYER_NORM_PTX",
+    ]
+
+
+def test_names_made_up_for_a_foreign_project_speak_of_nobody_elses_product(tmp_path: Path, run: Run) -> None:
+    for name in ("layer_norm.cu", "3d-conv.cu"):
+        (tmp_path / name).write_text(KERNEL)
+    assert run(tmp_path, "init").code == 0
+    settings = find_project(tmp_path).settings
+    assert [module.constant for module in settings.module] == ["PTX_3D_CONV", "LAYER_NORM_PTX"]
+    assert settings.header == "generated/kernels_ptx.h"
+
+
+def test_one_array_of_two_sources_goes_to_the_first_and_the_second_is_told(tmp_path: Path, run: Run) -> None:
+    text = LAYERS.replace('{ "dq" }', '{ "dq", "ln" }').replace('static const char *const ln_names[] = { "ln" };\n', "")
+    layers(tmp_path, text.replace("take(a, dq_names, 1) || take(b, ln_names, 1)", "take(a, dq_names, 2)"))
+    ran = run(tmp_path, "init")
+    assert ran.code == 0
+    assert "dq_names in gpu.c has kernels of dequant_int8.cu and layer_norm.cu: give each its own array" in ran.err
+    first, second = find_project(tmp_path).settings.module
+    assert (first.loader is not None, second.loader) == (True, None)
+    text = (tmp_path / "ssmtool.toml").read_text()
+    assert '# array = "dq_names"\n' in text
+    assert "dq_names is the array of dequant_int8.cu already" in text
+
+
+def test_a_table_of_structs_is_a_loader_and_a_call_by_one_name_is_told(tmp_path: Path, run: Run) -> None:
+    rows = 'static struct k table[] = {{"dq", &f0}, {NULL, NULL}};\n'
+    layers(tmp_path, rows + 'int start(void) { return cuModuleGetFunction(&f, m, "ln"); }\n')
+    ran = run(tmp_path, "init")
+    assert ran.code == 0
+    assert 'gpu.c has "ln" outside an array of names' in ran.err
+    first, second = find_project(tmp_path).settings.module
+    assert first.loader == LoaderSettings(path="gpu.c", array="table")
+    assert second.loader is None

@@ -308,3 +308,119 @@ def test_a_source_without_kernels_is_a_wrong_product(two: Path, run: Run, text: 
         ran = run(two, *command)
         assert ran.code == 1, command
         assert "three.cu: defines no __global__ function" in ran.err
+
+
+CROSSED = """\
+#include <cuda.h>
+#include "ptx.h"
+static const char *one[] = {"a", "b"};
+static const char *two[] = {"c", "d"};
+static int load(CUmodule m, const char **names, int n);
+int start(void)
+{
+    CUmodule m, n;
+    if (cuModuleLoadData(&m, PTX_ONE) || cuModuleLoadData(&n, PTX_TWO)) return -1;
+    return load(m, one, 2) || load(n, two, 2);
+}
+"""
+
+
+@pytest.mark.parametrize("sent", [("m, one", "m, two", "n, two", "n, one"), ("&m,", "&?,", "&n,", "&m,", "&?,", "&n,")])
+def test_modules_that_changed_places_are_told_whichever_end_was_swapped(
+    two: Path, run: Run, sent: tuple[str, ...]
+) -> None:
+    (two / "load.cpp").write_text(CROSSED)
+    assert run(two, "registry").code == 0
+    text = CROSSED
+    for old, new in zip(sent[::2], sent[1::2], strict=True):
+        text = text.replace(old, new)
+    (two / "load.cpp").write_text(text)
+    for command in ("registry", "build --check"):
+        ran = run(two, *command.split())
+        assert ran.code == 1
+        assert "registry/wrong-constant" in ran.out
+        told = " ".join(ran.out.split())
+        assert "one (line 10) is looked up in the module loaded from PTX_TWO; its kernels are in PTX_ONE" in told
+        assert "PTX_TWO is the PTX of two.cu: it has no a, the loader stops there" in told
+    ladder = json.loads(run(two, "registry", "--format", "json").out)["modules"]
+    assert [row["loads"] for module in ladder[:2] for row in module["kernels"]] == [False] * 4
+    before = snapshot(two)
+    run(two, "registry", "--fix")
+    assert snapshot(two) == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("&n, PTX_TWO", "&n, PTX_TOW", "it loads PTX_TOW, which no module of the settings makes"),
+        ("cuModuleLoadData(&n, PTX_TWO)", "0 /* cuModuleLoadData(&n, PTX_TWO) */", "it loads PTX_ONE"),
+        ("&n, PTX_TWO", '&n, "PTX_TWO"', "PTX_TWO, the PTX of two.cu, is never mentioned"),
+        ("    return load", "#if 0\n    PTX_TWO;\n#endif\n    return load", ""),
+    ],
+)
+def test_a_constant_that_the_code_never_names_is_told(two: Path, run: Run, old: str, new: str, words: str) -> None:
+    text = CROSSED.replace(old, new)
+    (two / "load.cpp").write_text(text if words else text.replace("&n, PTX_TWO)", "&n, text)"))
+    ran = run(two, "registry")
+    assert ran.code == 1
+    assert ran.out.count("[registry/constant-not-loaded]") == 1
+    assert words in " ".join(ran.out.split())
+    assert "no launch reaches its kernels" in ran.out
+
+
+def test_a_loader_that_is_handed_its_ptx_by_others_is_not_accused(two: Path, run: Run) -> None:
+    text = CROSSED.replace('#include "ptx.h"\n', "").replace("PTX_ONE", "first").replace("PTX_TWO", "second")
+    (two / "load.cpp").write_text(text.replace("start(void)", "start(const char *first, const char *second)"))
+    assert run(two, "registry").code == 0
+
+
+@pytest.mark.parametrize("header", ['#define FIRST PTX_ONE\n#include "sys.h"\n', "extern const char PTX_ONE[];\n"])
+def test_a_constant_that_a_header_beside_the_loader_names_is_found(two: Path, run: Run, header: str) -> None:
+    (two / "gpu.h").write_text(header)
+    (two / "load.cpp").write_text('#include "gpu.h"\n' + CROSSED.replace("PTX_ONE", "FIRST"))
+    assert run(two, "registry").code == 0
+
+
+def test_one_array_of_two_modules_is_one_finding_and_no_circle(two: Path, run: Run) -> None:
+    settings = two / "ssmtool.toml"
+    settings.write_text(settings.read_text().replace('array = "two"', 'array = "one"'))
+    (two / "load.cpp").write_text('const char *one[] = {"a", "b", "c", "d"};\nint start() { return load(one, 4); }\n')
+    before = snapshot(two)
+    ran = run(two, "registry", "--fix")
+    assert ran.code == 1
+    assert ran.out.count("error:") == 1
+    assert "one is the array of 2 modules, one.cu and two.cu: split it [registry/shared-array]" in ran.out
+    assert "ssmtool registry --fix" not in ran.out
+    assert "ssmtool build" not in ran.out
+    assert snapshot(two) == before
+
+
+def test_the_only_name_of_an_array_is_respelt_in_its_place(two: Path, run: Run) -> None:
+    for name, text in (("one.cu", 'extern "C" __global__ void scaled_rows(int x) {}\n'),):
+        (two / name).write_text(text)
+    modules = (header_module("PTX_ONE", "one.cu", ["scaled_rows"]), header_module("PTX_TWO", "two.cu", ["c", "d"]))
+    modules = (*modules, header_module("PTX_THREE", "three.cu", ["e"]))
+    (two / "ptx.h").write_bytes(render_header("ptx.h", modules))
+    edit(two / "load.cpp", '{"a", "b"}', '{"dq"}')
+    edit(two / "load.cpp", "load(one, 2)", "load(one, 1)")
+    assert run(two, "registry").code == 1
+    ran = run(two, "registry", "--fix")
+    assert ran.code == 0
+    assert "dq becomes scaled_rows" in ran.out
+    assert b'*one[] = {"scaled_rows"};\r\n' in (two / "load.cpp").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "rows", ['{"a", &f}, {"b", &g}', '{"b", &g}, {"a", &f}, {0}', '{.n = "a", .f = &f}, {&g, "b"}']
+)
+def test_a_table_of_structs_is_checked_by_its_names_and_never_edited(two: Path, run: Run, rows: str) -> None:
+    table = f"struct k {{ const char *n; void *f; }};\nstruct k one[] = {{{rows}}};\n".replace('{&g, "b"}', '{"b", &g}')
+    text = table + 'const char *two[] = {"c", "d"};\nint start() { return load(one, 2) || load(two, 2); }\n'
+    (two / "load.cpp").write_text(text)
+    assert run(two, "registry").code == 0
+    (two / "load.cpp").write_text(text.replace('"b"', '"bb"'))
+    ran = run(two, "registry", "--fix")
+    assert ran.code == 1
+    assert "registry/name-without-symbol" in ran.out
+    assert "the rows of one hold more than names, so they are edited by hand" in ran.out
+    assert (two / "load.cpp").read_text() == text.replace('"b"', '"bb"')

@@ -9,6 +9,7 @@ from device.fake import SCALE, FakeDriver
 from ssmtool.device import DeviceError, LoadError, OutsideWriteError, open_devices
 from ssmtool.device.errors import RefusedPtxError
 from ssmtool.execute import ArgumentError, LaunchError
+from ssmtool.settings_form import table
 
 pytestmark = pytest.mark.usefixtures("fake")
 
@@ -134,7 +135,7 @@ def test_newer_ptx_is_refused_before_loading_and_error_222_is_explained(monkeypa
     with open_devices("ctypes:0") as (card,), pytest.raises(LoadError) as caught:
         card.load(SCALE.replace("7.4", "7.8"))
     assert "error 222" in str(caught.value) and "R470 is Kepler's last" in str(caught.value)
-    assert caught.value.hint == 'set max_ptx_isa = "7.4" in [tool.ssmtool] and run: ssmtool build'
+    assert caught.value.hint == f'set max_ptx_isa = "7.4" in {table()} and run: ssmtool build'
 
 
 def test_error_222_of_a_driver_that_no_table_knows_is_explained_too(monkeypatch: pytest.MonkeyPatch) -> None:
