@@ -12,6 +12,7 @@ from ssmtool.bench.vectors import vector_group
 from ssmtool.errors import SsmtoolError
 from ssmtool.findings import Skip
 from ssmtool.verify.sources import Vectors, fits, read_vectors
+from ssmtool.wording import plural
 
 if TYPE_CHECKING:
     from ssmtool.bench.cases import Group
@@ -55,9 +56,7 @@ def choose(
             if not chosen.vectors and not chosen.skips:
                 raise _nothing(parameters)
         return chosen
-    files = [
-        Path(word) for word in words if word.endswith(".npz") or (word and "\0" not in word and Path(word).exists())
-    ]
+    files = [Path(word) for word in words if word not in parameters and _is_path(word)]
     patterns = [word for word in words if Path(word) not in files]
     mine = tuple(word for word in patterns if fits_any(ours, word))
     chosen.ours = mine or None
@@ -77,6 +76,11 @@ def choose(
     return chosen
 
 
+def _is_path(word: str) -> bool:
+    """Whether a word is a file or a folder rather than a name: one that is not there too, by its ending."""
+    return word.endswith(".npz") or (bool(word) and "\0" not in word and Path(word).exists())
+
+
 def _project(golden: Callable[[], Path | None], show: Callable[[Path], str]) -> Vectors:
     folder = golden()
     if folder is None or not folder.is_dir() or not any(folder.rglob("*.npz")):
@@ -86,11 +90,20 @@ def _project(golden: Callable[[], Path | None], show: Callable[[Path], str]) -> 
 
 def _add(chosen: Chosen, vectors: Vectors, parameters: Mapping[str, Sequence[str]]) -> None:
     chosen.skips += [Skip(each.name, each.reason or "damaged", each.fix) for each in vectors.damaged]
+    known = {group.title for group in chosen.vectors}
     for case in vectors.cases:
         try:
-            chosen.vectors.append(vector_group(case, parameters))
-        except SsmtoolError as error:  # noqa: PERF203 - one vector that cannot be launched keeps no other from it
+            group = vector_group(case, parameters)
+        except SsmtoolError as error:
             chosen.skips.append(Skip(f"vector {case.meta.name}", error.message, error.hint))
+            continue
+        if group.title in known:  # a file, and its folder too
+            continue
+        known.add(group.title)
+        chosen.vectors.append(group)
+        if left := len(case.meta.runs) - len(group.cases):
+            what = f"{plural(left, 'run')} of vector {case.meta.name}"
+            chosen.skips.append(Skip(what, "this PTX has not all of their kernels", "ssmtool build, or --ptx FILE"))
 
 
 def _nothing(parameters: Mapping[str, Sequence[str]]) -> SsmtoolError:

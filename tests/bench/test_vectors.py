@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from conftest import ROOT, Run
+from ssmtool.audit.inputs import read_input
 from ssmtool.bench.vectors import right, vector_group
 from ssmtool.golden import GoldenCase, case_bytes, read_case
 
@@ -65,7 +66,7 @@ def test_a_kernel_of_the_product_outside_of_its_groups_is_counted_by_its_vectors
 
 def test_runs_of_a_vector_with_offsets_into_its_buffers_are_compared(run: Run) -> None:
     """Chunks go on in the middle of q, k, v and y: a launch from the buffers' beginning would be wrong."""
-    ran = run(ROOT, "bench", "golden/recurrence/chunks.npz", *CPU)
+    ran = run(ROOT, "bench", str(ROOT / "golden/recurrence/chunks.npz"), *CPU)
     assert ran.code == 0, ran.out + ran.err
     slots = ran.json["extra"]["bench"][0]["slots"]
     assert len(slots) > 1
@@ -106,9 +107,33 @@ def test_a_vector_of_another_ptx_or_a_damaged_one_is_named_and_is_exit_code_2(ru
     assert ran.code == 2
     assert "fc_sigmoid is not in this PTX" in ran.out
     (foreign / "cut.npz").write_bytes(AXPY.read_bytes()[:100])
-    ran = run(foreign, "bench", "cut.npz", "--device", "cpu")
+    ran = run(foreign, "bench", str(foreign / "cut.npz"), "--device", "cpu")
     assert ran.code == 2
+    assert "no such file" not in ran.out
     assert "cut.npz" in ran.out
+
+
+def test_runs_whose_kernels_the_ptx_lacks_are_counted_as_not_timed(run: Run, tmp_path: Path) -> None:
+    text = read_input(str(ROOT / "generated/fc_cuda_ptx.h"))[1].module.text
+    (tmp_path / "fast.ptx").write_text(text)
+    ran = run(tmp_path, "bench", str(ROOT / "golden/slots/k3-s128.npz"), "--ptx", str(tmp_path / "fast.ptx"), *CPU)
+    assert ran.code == 2
+    assert ran.json["extra"]["bench"][0]["slots"], ran.out
+    assert "of vector slots/k3-s128" in ran.json["skips"][0]["check"], ran.out + ran.err
+
+
+def test_a_kernel_that_has_the_name_of_a_folder_is_the_kernel(
+    run: Run, foreign: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (foreign / "vec_axpy").mkdir()
+    monkeypatch.chdir(foreign)
+    assert run(foreign, "bench", "vec_axpy", *CPU).code == 0
+
+
+def test_a_file_and_its_folder_are_one_vector(run: Run, foreign: Path) -> None:
+    ran = run(foreign, "bench", str(foreign / "golden/vec_axpy/small.npz"), str(foreign / "golden/vec_axpy"), *CPU)
+    assert ran.code == 0
+    assert len(ran.json["extra"]["bench"][0]["slots"]) == 1
 
 
 def test_a_ptx_file_and_a_vector_need_no_project(run: Run, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_a_fault_on_the_card_is_told_and_ends_it(run: Run, fake: FakeDriver) -> 
 
 def test_the_launches_of_a_vector_are_timed_from_their_offsets(run: Run, fake: FakeDriver) -> None:
     """Chunks begin in the middle of q, k, v and y, so a wrong address makes wrong numbers."""
-    ran = run(ROOT, "bench", "golden/recurrence/chunks.npz", "sigmoid/n257", *SMALL, "--format", "json")
+    ran = run(ROOT, "bench", str(ROOT / "golden/recurrence/chunks.npz"), "sigmoid/n257", *SMALL, "--format", "json")
     assert ran.code == 0, ran.out + ran.err
     timings = ran.json["extra"]["bench"][0]["timings"]
     assert len(timings) > 2
