@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
-from ssmtool.csource.loads import code_words, find_pairs, loaded_constants
+from ssmtool.csource.loads import code_words, find_pairs, loaded_constants, surely_used
 
 WALK = """\
 static int take(CUmodule m, const char *const *names, int n, CUfunction *out)
@@ -115,3 +115,22 @@ def test_no_text_is_too_broken_to_say_nothing_of(data: bytes, tmp_path: Path) ->
         assert find_pairs(data, tmp_path / "x.c", ["A_PTX"], ["a_names"]) == []
     except Exception as error:
         assert type(error).__name__ == "SsmtoolError"
+
+
+@pytest.mark.parametrize(
+    ("code", "sure"),
+    [
+        ("load(A_PTX);\n", True),
+        ("#ifndef L_H\n#define L_H\nload(A_PTX);\n#endif\n", True),
+        ("#ifdef X\n#endif\nload(A_PTX);\n", True),
+        ("#if 0\nload(A_PTX);\n#endif\n", False),
+        ("#ifndef L_H\n#define L_H\n#if 0\nload(A_PTX);\n#endif\n#endif\n", False),
+        ('f("A_PTX");\n', False),
+        ("// A_PTX\n#ifdef A_PTX\n#endif\nload(AA_PTX, A_PTX_);\n", False),
+    ],
+)
+def test_what_is_sure_at_a_glance_is_what_the_preprocessor_finds(code: str, sure: bool) -> None:
+    assert surely_used(code.encode(), "load.h", ["A_PTX"]) == ({"A_PTX"} if sure else set())
+    words = code_words(code.encode(), "load.h")
+    assert words is not None
+    assert ("A_PTX" in words) == sure

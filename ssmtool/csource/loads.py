@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _STRING = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"')
+#   #ifndef LOADER_H
+#   #define LOADER_H     before all else: not a group but the whole file
+_GUARD = re.compile(r"\s*#[ \t]*ifndef[ \t]+(\w+)[ \t]*\r?\n[ \t]*#[ \t]*define[ \t]+\1\b")
+_OPENS = re.compile(r"(?m)^[ \t]*(?:#|%:)[ \t]*if")
+_CLOSES = re.compile(r"(?m)^[ \t]*(?:#|%:)[ \t]*endif")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 #   cuModuleLoadData(&module, FC_PTX_SSM_GATED_DELTA)     load_all(PTX_SCALE, names, 2)
 _CALL = re.compile(r"\b(\w*[Ll]oad\w*)\s*\(([^;{}]{0,2000})")
@@ -56,6 +61,22 @@ def code_words(data: bytes, path: Path | str) -> frozenset[str] | None:
     if any("##" in body for body in bodies):
         return None
     return frozenset(word for text in (view.code, *bodies) for word in _WORD.findall(_STRING.sub('""', text)))
+
+
+def surely_used(data: bytes, path: Path | str, names: Collection[str]) -> frozenset[str]:
+    """Those of `names` that stand in the code outside of all `#if` groups: `code_words` at a tenth of its price."""
+    masked = mask(data, path)
+    found = set()
+    guard = _GUARD.match(masked.code)
+    for name in names:
+        for match in re.finditer(rf"\b{name}\b", masked.code):
+            start = masked.code.rfind("\n", 0, match.start()) + 1
+            line = masked.code[start : match.start()]
+            opened = len(_OPENS.findall(masked.code, 0, start)) - len(_CLOSES.findall(masked.code, 0, start))
+            if opened == (guard is not None) and line.count('"') % 2 == 0 and not line.lstrip().startswith(("#", "%:")):
+                found.add(name)
+                break
+    return frozenset(found)
 
 
 def loaded_constants(data: bytes, path: Path | str) -> dict[str, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import array
 import bisect
+import functools
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -80,8 +81,12 @@ def blank(text: str) -> str:
     return text.encode("latin-1").translate(_BLANKS).decode("latin-1")
 
 
+@functools.lru_cache(maxsize=4)
 def mask(data: bytes, path: Path | str) -> Masked:
-    """Blank out comments and splices. Raises SsmtoolError for UTF-16 and for NUL bytes: that is no source text."""
+    """Blank out comments and splices. Raises SsmtoolError for UTF-16 and for NUL bytes: that is no source text.
+
+    One run asks several questions of one loader; its text is masked once.
+    """
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data:
         decode_source(data, Path(path))
     text = data.decode("latin-1")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from ssmtool.csource.loads import Pair, code_words, find_pairs, loaded_constants
+from ssmtool.csource.loads import Pair, code_words, find_pairs, loaded_constants, surely_used
 from ssmtool.files import read_bytes
 from ssmtool.findings import Finding, Severity
 from ssmtool.header import Header
@@ -92,6 +92,11 @@ def in_report(report: RegistryReport, fault: Fault) -> RegistryReport:
 def _of_loader(project: Project, header: Header, shown: str, modules: Sequence[ModuleSettings]) -> dict[str, Fault]:
     path = project.path(shown)
     files = [(shown, path, read_bytes(path))]
+    every = {module.constant_name for module in project.settings.module}
+    mine = {module.constant_name for module in modules}
+    if len(mine) == 1 and surely_used(files[0][2], shown, every) == mine:
+        # The loader of one module, as most are: nothing is missing, and there is nothing to mistake it for.
+        return {}
     makes_use = False
     for name in _QUOTED_INCLUDE.findall(files[0][2]):
         place = Path(os.path.normpath(path.parent / name.decode("utf-8", "replace")))
@@ -99,17 +104,16 @@ def _of_loader(project: Project, header: Header, shown: str, modules: Sequence[M
             makes_use = path.suffix not in _HEADERS
         elif place.is_file():
             files.append((project.show(place), place, read_bytes(place)))
-    every = {module.constant_name for module in project.settings.module}
     words: set[str] = set()
-    for _, place, data in files:
-        found = code_words(data, place)
+    for name_of, _, data in files:
+        found = code_words(data, name_of)
         if found is None:
             return {}
         words |= found
     loads = {
         name: (name_of, line)
-        for name_of, place, data in files
-        for name, line in loaded_constants(data, place).items()
+        for name_of, _, data in files
+        for name, line in loaded_constants(data, name_of).items()
         if name in words
     }
     faults: dict[str, Fault] = {}
@@ -117,9 +121,9 @@ def _of_loader(project: Project, header: Header, shown: str, modules: Sequence[M
         constant = module.constant_name
         if constant not in words and (makes_use or loads or words & every):
             faults[constant] = _never_loaded(module, loads, every)
-    own = code_words(files[0][2], path) or frozenset()
+    own = code_words(files[0][2], shown) or frozenset()
     if len(own & every) > 1 or (faults and own & every):
-        pairs = find_pairs(files[0][2], path, every, {module.loader.array for module in modules if module.loader})
+        pairs = find_pairs(files[0][2], shown, every, {module.loader.array for module in modules if module.loader})
         for module in modules:
             wrong = _crossed(header, module, shown, pairs, project) if module.constant_name not in faults else None
             if wrong is not None:
