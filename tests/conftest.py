@@ -28,24 +28,6 @@ ROOT = Path(__file__).parent.parent
 settings.register_profile("ssmtool", deadline=None, derandomize=True)
 settings.load_profile("ssmtool")
 
-# Tests of ten seconds and more. One that starts last keeps a single worker busy while the other has nothing to do.
-FIRST = frozenset(
-    (
-        "test_every_command_runs",
-        "test_the_tutorial_followed_word_for_word_prints_what_it_shows_and_ends_green",
-        "test_a_sample_is_caught_and_an_equivalent_one_is_seen_by_the_audit_alone",
-        "test_every_case_is_timed_and_its_bits_compared",
-        "test_every_executed_form_gives_the_silicon_s_bits",
-        "test_other_kernels_as_they_are",
-        "test_every_barrier_taken_away_is_missed",
-    )
-)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long tests first, the others in their order; the same in every worker, as pytest-xdist asks."""
-    items.sort(key=lambda item: getattr(item, "originalname", None) not in FIRST)
-
 
 @dataclass(frozen=True)
 class Ran:
