@@ -69,6 +69,8 @@ def surely_used(data: bytes, path: Path | str, names: Collection[str]) -> frozen
     found = set()
     guard = _GUARD.match(masked.code)
     for name in names:
+        if name not in masked.code:
+            continue
         for match in re.finditer(rf"\b{name}\b", masked.code):
             start = masked.code.rfind("\n", 0, match.start()) + 1
             line = masked.code[start : match.start()]

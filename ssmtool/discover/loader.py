@@ -13,7 +13,7 @@ from ssmtool.errors import SsmtoolError
 #   static const char *const ssm_names[] = {     constexpr std::array<const char *, 2> kNames = {     kNames{{
 _ARRAY = re.compile(r"\b(\w+)\s*(?:\[[^\]\n]*\]\s*)?(?:=\s*)?\{\s*\{?([^{}]*)\}")
 #   static struct kernel table[] = { {"ln_forward", &f0}, ... };
-_ROWS = re.compile(r"\b(\w+)\s*\[[^\]\n]*\]\s*=\s*\{((?:\s*\{[^{}]{0,400}\}\s*,?)+)\s*\}")
+_ROWS = re.compile(r"\b(\w+)\s*\[[^\]\n]*\]\s*=\s*\{\s*((?:\{[^{}]{0,400}\}\s*(?:,\s*)?)+)\}")
 # Arguments of a loading call that are tried as the count.
 _MOST_ARGUMENTS = 8
 

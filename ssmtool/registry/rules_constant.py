@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from ssmtool.csource.loads import Pair, code_words, find_pairs, loaded_constants, surely_used
+from ssmtool.errors import SsmtoolError
 from ssmtool.files import read_bytes
 from ssmtool.findings import Finding, Severity
 from ssmtool.header import Header
@@ -97,19 +98,10 @@ def _of_loader(project: Project, header: Header, shown: str, modules: Sequence[M
     if len(mine) == 1 and surely_used(files[0][2], shown, every) == mine:
         # The loader of one module, as most are: nothing is missing, and there is nothing to mistake it for.
         return {}
-    makes_use = False
-    for name in _QUOTED_INCLUDE.findall(files[0][2]):
-        place = Path(os.path.normpath(path.parent / name.decode("utf-8", "replace")))
-        if place == project.header_path or place.name == project.header_path.name:
-            makes_use = path.suffix not in _HEADERS
-        elif place.is_file():
-            files.append((project.show(place), place, read_bytes(place)))
-    words: set[str] = set()
-    for name_of, _, data in files:
-        found = code_words(data, name_of)
-        if found is None:
-            return {}
-        words |= found
+    makes_use = _add_headers(project, files)
+    words = _words(files)
+    if words is None:
+        return {}
     loads = {
         name: (name_of, line)
         for name_of, _, data in files
@@ -129,6 +121,42 @@ def _of_loader(project: Project, header: Header, shown: str, modules: Sequence[M
             if wrong is not None:
                 faults[module.constant_name] = wrong
     return faults
+
+
+def _add_headers(project: Project, files: list[tuple[str, Path, bytes]]) -> bool:
+    """Add the headers that a loader includes, directly or not; whether the loader itself includes the generated one.
+
+    A loader that is a header may include it for those who include the loader.
+    """
+    folders = [project.path(folder) for folder in project.settings.include_dirs]
+    loader = files[0][1]
+    seen, makes_use = {loader}, False
+    for _, includer, data in files:  # Grows as it goes.
+        for name in _QUOTED_INCLUDE.findall(data):
+            text = name.decode("utf-8", "replace")
+            places = [Path(os.path.normpath(folder / text)) for folder in (includer.parent, *folders)]
+            if project.header_path in places or places[0].name == project.header_path.name:
+                makes_use = makes_use or (includer == loader and loader.suffix not in _HEADERS)
+                continue
+            place = next((place for place in places if place.is_file()), None)
+            if place is not None and place not in seen:
+                seen.add(place)
+                files.append((project.show(place), place, read_bytes(place)))
+    return makes_use
+
+
+def _words(files: Sequence[tuple[str, Path, bytes]]) -> frozenset[str] | None:
+    """The words of all the files; None where one of them makes words, or is no text (a header may be UTF-16)."""
+    words: frozenset[str] = frozenset()
+    try:
+        for name, _, data in files:
+            found = code_words(data, name)
+            if found is None:
+                return None
+            words |= found
+    except SsmtoolError:
+        return None
+    return words
 
 
 def _never_loaded(module: ModuleSettings, loads: Mapping[str, tuple[str, int]], every: set[str]) -> Fault:

@@ -375,9 +375,17 @@ def test_a_loader_that_is_handed_its_ptx_by_others_is_not_accused(two: Path, run
 
 
 @pytest.mark.parametrize("header", ['#define FIRST PTX_ONE\n#include "sys.h"\n', "extern const char PTX_ONE[];\n"])
-def test_a_constant_that_a_header_beside_the_loader_names_is_found(two: Path, run: Run, header: str) -> None:
+def test_a_constant_that_a_header_of_the_loaders_header_names_is_found(two: Path, run: Run, header: str) -> None:
+    (two / "outer.h").write_text('#include "gpu.h"\n#include "outer.h"\n')
     (two / "gpu.h").write_text(header)
-    (two / "load.cpp").write_text('#include "gpu.h"\n' + CROSSED.replace("PTX_ONE", "FIRST"))
+    (two / "load.cpp").write_text('#include "outer.h"\n' + CROSSED.replace("PTX_ONE", "FIRST"))
+    assert run(two, "registry").code == 0
+
+
+@pytest.mark.parametrize("header", [b"\xff\xfeA\0", b"", b"#define LOAD(n) load(PTX_##n)\n", b'#include "load.cpp"\n'])
+def test_a_header_that_tells_nothing_accuses_nobody(two: Path, run: Run, header: bytes) -> None:
+    (two / "gpu.h").write_bytes(header)
+    (two / "load.cpp").write_text('#include "gpu.h"\n' + CROSSED)
     assert run(two, "registry").code == 0
 
 
@@ -396,8 +404,7 @@ def test_one_array_of_two_modules_is_one_finding_and_no_circle(two: Path, run: R
 
 
 def test_the_only_name_of_an_array_is_respelt_in_its_place(two: Path, run: Run) -> None:
-    for name, text in (("one.cu", 'extern "C" __global__ void scaled_rows(int x) {}\n'),):
-        (two / name).write_text(text)
+    (two / "one.cu").write_text('extern "C" __global__ void scaled_rows(int x) {}\n')
     modules = (header_module("PTX_ONE", "one.cu", ["scaled_rows"]), header_module("PTX_TWO", "two.cu", ["c", "d"]))
     modules = (*modules, header_module("PTX_THREE", "three.cu", ["e"]))
     (two / "ptx.h").write_bytes(render_header("ptx.h", modules))
