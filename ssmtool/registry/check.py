@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -27,6 +27,7 @@ def check_registry(
     loader: NameArray | None,
     ptx_entries: Sequence[str] | None = None,
     kind: LoaderKind | None = None,
+    elsewhere: Mapping[str, str] | None = None,
 ) -> RegistryReport:
     """Compare one module's four places and simulate its loader. Computes only; reads and writes nothing.
 
@@ -42,6 +43,7 @@ def check_registry(
         header_entries=tuple(header_entries),
         loader=loader,
         kind=kind or LoaderKind(),
+        elsewhere=elsewhere or {},
     )
     simulation = simulate(given)
     findings = source_findings(given, simulation)

@@ -120,6 +120,9 @@ def _target(given: RegistryInput, loader: NameArray) -> tuple[str, ...]:
             f"{gone[0]} may come from a part of {given.source.path} that its text does not show: "
             "run ssmtool build first"
         )
+    foreign = next((name for name in gone if name in given.elsewhere), None)
+    if foreign is not None:
+        raise RefusedError(f"{foreign} is a kernel of {given.elsewhere[foreign]}: split {loader.array} by hand")
     if not module:
         raise RefusedError(f"{given.constant} holds no kernel: run ssmtool build first")
     reference = reference_order(given)

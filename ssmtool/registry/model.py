@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -17,6 +18,7 @@ class RegistryInput(msgspec.Struct, frozen=True):
 
     `ptx_entries` are those of a fresh compilation, None when there was none; `header_entries` are what the host program
     loads. Paths are as reports print them. `loader` is None when the settings name none.
+    `elsewhere` are the kernels of the header's other modules, each with its source.
     """
 
     module: str
@@ -27,6 +29,7 @@ class RegistryInput(msgspec.Struct, frozen=True):
     header_entries: tuple[str, ...]
     loader: NameArray | None
     kind: LoaderKind
+    elsewhere: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def entries(self) -> tuple[str, ...]:

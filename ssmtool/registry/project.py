@@ -130,6 +130,12 @@ def _check_module(
         constant=module.constant_name,
         loader=loader,
         kind=kind,
+        elsewhere={
+            name: other.record.source
+            for other in header.modules
+            if other.record.constant != module.constant_name
+            for name in other.entry_names
+        },
     )
 
 

@@ -103,6 +103,10 @@ class _Reasons:
         if hidden is not None:
             where = f"{hidden.path}:{hidden.line}"
             return f"its only definition, {where}, is in {_place(hidden.place)}", f"{FIX}   (or compile {where} again)"
+        owner = given.elsewhere.get(name)
+        if owner is not None:
+            own = f"give the kernels of {owner} an array and a loading call of their own"
+            return f"it is a kernel of {owner}, whose PTX is another constant", own
         close = self._alike(index, name)
         if close:
             return f"a typo? The module has {close}, which no name asks for", FIX

@@ -431,3 +431,16 @@ def test_a_table_of_structs_is_checked_by_its_names_and_never_edited(two: Path, 
     assert "registry/name-without-symbol" in ran.out
     assert "the rows of one hold more than names, so they are edited by hand" in ran.out
     assert (two / "load.cpp").read_text() == text.replace('"b"', '"bb"')
+
+
+def test_names_of_another_module_are_not_called_removed_and_are_not_deleted(two: Path, run: Run) -> None:
+    edit(two / "load.cpp", '{"a", "b"}', '{"a", "b", "c"}')
+    edit(two / "load.cpp", "load(one, 2)", "load(one, 3)")
+    before = snapshot(two)
+    ran = run(two, "registry", "--fix")
+    assert ran.code == 1
+    told = " ".join(ran.out.split())
+    assert "one[2] is c, and the module has no such kernel: it is a kernel of two.cu, whose PTX is another" in told
+    assert "mend it: give the kernels of two.cu an array and a loading call of their own" in told
+    assert "left as it is: c is a kernel of two.cu: split one by hand" in told
+    assert snapshot(two) == before
