@@ -64,7 +64,7 @@ def test_fast_shapes_are_those_of_the_contract_page() -> None:
     slots, multi, step = fast_launches(n_v_heads=6, n_k_heads=2, slots=3)
     assert "| (128/(R·W), n_v_heads, K) | 32·W | 0 |" in text  # R = 8, W = 1
     assert slots == Launch("fc_ssm_recurrence_slots_warp", (16, 6, 3), (32, 1, 1))
-    assert "| as 8 | (4, n_v_heads) | 128 | 0 |" in text
+    assert "| as 8 | (32/R, n_v_heads) | 128 | 0 |" in text  # R = 8
     assert multi == Launch("fc_ssm_recurrence_seq_warp_multi", (4, 6, 1), (128, 1, 1))
     assert "| (n_k_heads, K) | 512 | (2 + 2·kv_groups)·128 floats |" in text
     assert step == Launch("fc_ssm_decode_step", (2, 3, 1), (512, 1, 1), (2 + 2 * 3) * 128 * 4)

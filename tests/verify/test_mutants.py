@@ -7,6 +7,7 @@ from verify.conftest import Cases, Mutant, edited, verified
 
 from ssmtool.findings import Verdict
 from ssmtool.verify import Options, Text
+from ssmtool.verify.result import Status
 
 NORM_HEADS = "const long long vh = (t * kv_groups + r) * n_k_heads + kh;"
 # Wrong numbers need no checks, and kernels without them are compiled in half the time.
@@ -93,7 +94,7 @@ def test_a_relation_fails_where_one_kernel_of_the_two_is_other(
 def test_the_product_itself_passes_all_of_these(text: Text, cases: Cases) -> None:
     names = ("recurrence/s128-t1", "sigmoid/n257", "sigmoid/part", "decay-gate/mistake-softplus")
     outcome = verified(text, cases(*names), "R2/warp", "R2/unroll", "R3/recurrence", "R4/decay-gate")
-    assert outcome.verdict is Verdict.OK
+    assert {each.status for each in outcome} == {Status.OK}  # the whole is not checked: other kernels were not launched
     assert not outcome.findings().findings
     assert {each.check for each in outcome} == {"all"}
 
