@@ -103,11 +103,11 @@ def _fixed(array: F32) -> F32:
     return array
 
 
-class _Bits(Bench):
+class Bits(Bench):
     """Only what is equal bit for bit is judged here.
 
-    R5 also has outputs that are close, by a tolerance that cancelling inputs exceed: a q k of about 0 does, once in a
-    few hundred rounds. Kernel 13's outputs are held to their bits by its own contract.
+    R5 also has outputs that are close, by a tolerance that cancelling inputs exceed, and drawn values may cancel.
+    Kernel 13's outputs are held to their bits by its own contract.
     """
 
     def close(self, what: str, got: F32, want: F32, axes: str, *, nmse: float, max_rms: float) -> None:
@@ -135,7 +135,7 @@ class RelationTarget:
     def run(self, drawn: Shape, loaded: Loaded) -> Failure | None:
         """One round of the relation."""
         draw = Drawn(self.name, drawn)
-        bench = _Bits(loaded)
+        bench = Bits(loaded)
         try:
             self._relation.check(bench, draw)
         except SsmtoolError as error:
