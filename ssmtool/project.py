@@ -35,7 +35,7 @@ def _says(description: str, *examples: Any) -> msgspec.Meta:
 class LoaderSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the C loader keeps the kernel names of one module."""
 
-    path: Annotated[str, _says("The C file with the name array.", "host/loader.c")]
+    path: Annotated[str, _says("The C file or header with the name array.", "host/loader.c")]
     array: Annotated[
         str, _says("The `const char *` array of kernel names, or the table of structs that begin with one.", "my_names")
     ]
