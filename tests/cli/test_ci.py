@@ -5,21 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from ci import project as small
 
 from conftest import ROOT, Ran, Run
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    patch = pytest.MonkeyPatch()
-    patch.setenv("SSMTOOL_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-    yield
-    patch.undo()
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,14 +11,6 @@ import pytest
 from conftest import ROOT, Run, snapshot
 
 CASES = ("sigmoid/n1", "sigmoid/n257", "decay-gate/h1-n1")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    patch = pytest.MonkeyPatch()
-    patch.setenv("SSMTOOL_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-    yield
-    patch.undo()
 
 
 @pytest.fixture
