@@ -6,12 +6,13 @@ nor the ssmtool of this run gets nothing. Each is asked in a thread of its own: 
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -93,16 +94,25 @@ class Crew:
         finally:
             self._next = time.monotonic() + _LOOK_S
         self._silent = None
-        for address in [each for each in self._members if each not in there]:
-            member = self._members.pop(address)
-            if member.state == "ready":
-                self.note(f"worker {member.facts} has gone: what it had begun runs elsewhere")
+        self._part(there)
         self._others = {}
         for address, facts in there.items():
             if not any(facts.slots(each) for each in self.resources):
                 self._others[address] = facts
             elif address not in self._members:
                 self._ask(facts)
+
+    def last_look(self) -> None:
+        """At the end: who went since the last look is noted, and nobody new is asked."""
+        if not self.silent:
+            with contextlib.suppress(LinkError):
+                self._part(self.link.workers())
+
+    def _part(self, there: Collection[str]) -> None:
+        for address in [each for each in self._members if each not in there]:
+            member = self._members.pop(address)
+            if member.state == "ready":
+                self.note(f"worker {member.facts} has gone: what it had begun runs elsewhere")
 
     def next_event(self, timeout: float) -> Ended | None:
         """A task that has ended, within the time; a worker that was met is taken in, or not, on the way."""

@@ -102,6 +102,7 @@ class Sweep:
                     self._hand_out(number)
                     yield from self._give_up(number)
                 if self._done():
+                    self._crew.last_look()
                     return
                 if (ended := self._crew.next_event(_TICK_S)) is not None:
                     yield from self._answers(ended)
