@@ -26,13 +26,10 @@ mov.u64 %rd1, __local_depot0; st.local.u32 [%rd1], %r1; ret; }
 @pytest.fixture
 def product(product: Path) -> Path:
     """The product, whose budgets on registers and frames only a ptxas can check."""
-    from ssmtool.toolchain.model import ToolchainError
     from ssmtool.toolchain.ptxas import select_ptxas
 
-    try:
-        select_ptxas("sm_37", (7, 4))
-    except ToolchainError as error:
-        pytest.skip(f"{error.message}: the product was not audited against its budgets")
+    # It raises where there is none: `make test` brings one, so its absence is a broken set-up and no reason to skip.
+    select_ptxas("sm_37", (7, 4))
     return product
 
 
