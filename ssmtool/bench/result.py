@@ -15,8 +15,38 @@ if TYPE_CHECKING:
 KEPLER = "one GK210: 52 schedulers at 824 to 875 MHz, 240 GB/s"
 
 
+class _Timed:
+    """What follows from the seconds of single runs, the bytes that must be moved, and the copy bandwidth."""
+
+    __slots__ = ()
+    seconds: tuple[float, ...]
+    bytes: int
+    copy_bytes_per_second: float
+
+    @property
+    def median(self) -> float:
+        """Seconds. Raises statistics.StatisticsError without times."""
+        return statistics.median(self.seconds)
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Of what must be moved, at the median."""
+        return self.bytes / self.median
+
+    def _times(self) -> dict[str, Any]:
+        return {
+            "median_us": self.median * 1e6,
+            "fastest_us": min(self.seconds) * 1e6,
+            "slowest_us": max(self.seconds) * 1e6,
+            "repeats": len(self.seconds),
+            "bytes": self.bytes,
+            "bytes_per_second": self.bytes_per_second,
+            "of_copy": self.bytes_per_second / self.copy_bytes_per_second,
+        }
+
+
 @dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(_Timed):
     """One case on a card. Seconds are those of single runs of the case; `bytes` and `operations` are what it must do.
 
     `bytes_per_second` is `bytes` over the median; `of_copy` its share of the copy bandwidth measured in the same run.
@@ -34,29 +64,13 @@ class Timing:
     same_bits: bool | None
     right: bool | None = None
 
-    @property
-    def median(self) -> float:
-        """Seconds."""
-        return statistics.median(self.seconds)
-
-    @property
-    def bytes_per_second(self) -> float:
-        """Of what must be moved, at the median."""
-        return self.bytes / self.median
-
     def to_json(self) -> dict[str, Any]:
         """As JSON data."""
         return {
             "case": self.case,
             "group": self.group,
             "launches": self.launches,
-            "median_us": self.median * 1e6,
-            "fastest_us": min(self.seconds) * 1e6,
-            "slowest_us": max(self.seconds) * 1e6,
-            "repeats": len(self.seconds),
-            "bytes": self.bytes,
-            "bytes_per_second": self.bytes_per_second,
-            "of_copy": self.bytes_per_second / self.copy_bytes_per_second,
+            **self._times(),
             "operations_per_second": self.operations / self.median if self.operations else None,
             "same_bits": self.same_bits,
             "right": self.right,
@@ -64,7 +78,7 @@ class Timing:
 
 
 @dataclass(slots=True)
-class Beside:
+class Beside(_Timed):
     """Work from outside, timed in the same run. `host_seconds` is the least that the host took to start it once.
 
     `bytes` and `operations` are those that our kernels of the group must do. `problem` says why there are no times,
@@ -83,16 +97,6 @@ class Beside:
     problem: str | None = None
     mend: str | None = None
 
-    @property
-    def median(self) -> float:
-        """Seconds. Raises statistics.StatisticsError without times."""
-        return statistics.median(self.seconds)
-
-    @property
-    def bytes_per_second(self) -> float:
-        """Of what must be moved, at the median."""
-        return self.bytes / self.median
-
     def to_json(self) -> dict[str, Any]:
         """As JSON data."""
         if self.problem is not None:
@@ -100,14 +104,8 @@ class Beside:
         return {
             "peer": self.peer,
             "group": self.group,
-            "median_us": self.median * 1e6,
-            "fastest_us": min(self.seconds) * 1e6,
-            "slowest_us": max(self.seconds) * 1e6,
+            **self._times(),
             "host_us": self.host_seconds * 1e6,
-            "repeats": len(self.seconds),
-            "bytes": self.bytes,
-            "bytes_per_second": self.bytes_per_second,
-            "of_copy": self.bytes_per_second / self.copy_bytes_per_second,
             "differences": [asdict(each) for each in self.differences],
             "note": self.note,
         }

@@ -16,6 +16,7 @@ from ssmtool.cli.context import (
     exits_with_code,
     print_report,
     report_format_option,
+    scheduler_option,
 )
 from ssmtool.errors import SsmtoolError
 
@@ -58,11 +59,7 @@ STEPS = ("build", "registry", "audit-ptx", "verify")
     metavar="WORDS",
     help="Of verify: cpu, cuda[:N], all, ... (default: the GPUs, else cpu).",
 )
-@click.option(
-    "--scheduler",
-    metavar="WHERE",
-    help="Verify on the workers of dask.distributed, as ssmtool verify --scheduler.",
-)
+@scheduler_option
 @click.option(
     "--base",
     metavar="REV",

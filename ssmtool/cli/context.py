@@ -51,6 +51,15 @@ def report_format_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return _format_option(FORMATS)(function)
 
 
+def scheduler_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--scheduler`, whose words `ssmtool.cluster` reads."""
+    return click.option(
+        "--scheduler",
+        metavar="WHERE",
+        help="Run on the workers of dask.distributed: tcp://HOST:PORT, tls://..., a scheduler file, or local[:N].",
+    )(function)
+
+
 def _format_option(formats: tuple[str, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return click.option(
         "--format",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from ssmtool.cli.context import AppContext, exits_with_code, print_report, report_format_option
+from ssmtool.cli.context import AppContext, exits_with_code, print_report, report_format_option, scheduler_option
 from ssmtool.errors import SsmtoolError
 
 if TYPE_CHECKING:
@@ -84,11 +84,7 @@ class _Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in newer r
 )
 @click.option("--max-failures", type=click.IntRange(1, 1000), default=_MOST_FAILURES, show_default=True, metavar="N",
               help="Stop after so many distinct ones.")  # fmt: skip
-@click.option(
-    "--scheduler",
-    metavar="WHERE",
-    help="Run on the workers of dask.distributed: tcp://HOST:PORT, tls://..., a scheduler file, or local[:N].",
-)
+@scheduler_option
 @report_format_option
 @click.pass_obj
 @exits_with_code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from ssmtool.cli.context import AppContext, exits_with_code, print_report, report_format_option
+from ssmtool.cli.context import AppContext, exits_with_code, print_report, report_format_option, scheduler_option
 from ssmtool.errors import SsmtoolError
 
 if TYPE_CHECKING:
@@ -57,11 +58,7 @@ Relations = Literal["auto", "only", "none"]
     metavar="DIR",
     help="Write each failure as a vector, with what was got and the PTX.",
 )
-@click.option(
-    "--scheduler",
-    metavar="WHERE",
-    help="Run on the workers of dask.distributed: tcp://HOST:PORT, tls://..., a scheduler file, or local[:N].",
-)
+@scheduler_option
 @report_format_option
 @click.pass_obj
 @exits_with_code
@@ -323,11 +320,11 @@ def _on_cluster(
 
 def _again(files: Sequence[str], ptx: str | None, device: str | None, scheduler: str | None) -> str:
     """The command, for findings to add to. The executor has the same bits here, so its findings need no cluster."""
-    words = ["ssmtool verify", *files]
+    words = ["ssmtool", "verify", *files]
     words += ["--ptx", ptx] if ptx else []
     words += ["--device", device] if device else []
     words += ["--scheduler", scheduler] if scheduler and device not in (None, "cpu") else []
-    return " ".join(words)
+    return shlex.join(words)
 
 
 def _save(folder: Path | None, outcome: Outcome, texts: list[Text]) -> list[Path]:
