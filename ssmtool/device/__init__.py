@@ -9,8 +9,9 @@ Arguments are those of `ssmtool.execute.Module.launch`. NumPy is imported when t
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ssmtool.lazy import lazy_names
 
 if TYPE_CHECKING:
     from ssmtool.device.compare import Comparison, Difference, Launch, compare_devices
@@ -54,9 +55,4 @@ __all__ = [
     "open_devices",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+__getattr__ = lazy_names(__name__, _HOMES)

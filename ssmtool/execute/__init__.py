@@ -9,7 +9,9 @@ NumPy and LLVM are imported when the first of these names is.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ssmtool.lazy import lazy_names
 
 if TYPE_CHECKING:
     from ssmtool.execute.counters import Counters
@@ -56,14 +58,6 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    require_libraries()
-    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
-
-
 def require_libraries() -> None:
     """Raise SsmtoolError where NumPy or llvmlite is not installed: they come with an extra."""
     try:
@@ -75,3 +69,6 @@ def require_libraries() -> None:
         raise SsmtoolError(
             f"running kernels needs {error.name}, which is not installed", hint="pip install 'ssmtool[executor]'"
         ) from None
+
+
+__getattr__ = lazy_names(__name__, _HOMES, require_libraries)

@@ -11,8 +11,10 @@ can be pickled. hypothesis draws and shrinks; it is imported by `run_batch` alon
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ssmtool.golden import require_numpy
+from ssmtool.lazy import lazy_names
 
 if TYPE_CHECKING:
     from ssmtool.fuzz.batch import Batch, BatchResult, Subject, close, run_batch
@@ -51,13 +53,4 @@ __all__ = [
     "run_batch",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ssmtool.golden import require_numpy
-
-    require_numpy()
-    value = globals()[name] = getattr(importlib.import_module(f"{__name__}.{home}"), name)
-    return value
+__getattr__ = lazy_names(__name__, _HOMES, require_numpy)

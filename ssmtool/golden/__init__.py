@@ -11,7 +11,9 @@ NumPy is imported when the first of these names is. Nothing here runs a kernel.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ssmtool.lazy import lazy_names
 
 if TYPE_CHECKING:
     from ssmtool.golden.case import Argument, Buffer, CaseError, GoldenCase, Launch, Meta, Policy, Run
@@ -54,16 +56,6 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    require_numpy()
-    # Kept under its name: importing the module `compare` below would else leave the module there.
-    value = globals()[name] = getattr(importlib.import_module(f"{__name__}.{home}"), name)
-    return value
-
-
 def require_numpy() -> None:
     """Raise SsmtoolError where NumPy is not installed: it comes with an extra."""
     try:
@@ -74,3 +66,6 @@ def require_numpy() -> None:
         raise SsmtoolError(
             "golden vectors need numpy, which is not installed", hint="pip install 'ssmtool[executor]'"
         ) from None
+
+
+__getattr__ = lazy_names(__name__, _HOMES, require_numpy)

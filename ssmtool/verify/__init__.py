@@ -11,8 +11,10 @@ NumPy is imported when the first of these names is.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ssmtool.golden import require_numpy
+from ssmtool.lazy import lazy_names
 
 if TYPE_CHECKING:
     from ssmtool.verify.engine import Options, run
@@ -48,12 +50,4 @@ __all__ = [
     "run",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ssmtool.golden import require_numpy
-
-    require_numpy()
-    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+__getattr__ = lazy_names(__name__, _HOMES, require_numpy)
