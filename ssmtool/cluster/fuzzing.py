@@ -16,8 +16,7 @@ from ssmtool.cluster.job import Job, Opened
 from ssmtool.cluster.resources import Wanted, start_command
 from ssmtool.cluster.session import Cluster
 from ssmtool.errors import SsmtoolError
-from ssmtool.fuzz import batch as places
-from ssmtool.fuzz.batch import Batch, BatchResult, Subject, run_batch
+from ssmtool.fuzz.batch import Batch, BatchResult, Subject, close, device_problem, run_batch
 from ssmtool.fuzz.run import Collector, Fuzzed, Listener, Plan, batches, cut_short
 
 # Of a batch, before one is known.
@@ -60,8 +59,7 @@ class Fuzzing(Job):
 
     def problem(self, resource: str) -> str | None:
         """Of a card after a fatal error."""
-        place = places._places.get((self._subject.digest, self._words[resource]))
-        return None if place is None or place.device.problem is None else str(place.device.problem)
+        return device_problem(self._subject, self._words[resource])
 
     def close(self) -> None:
         """Devices are shared by all fuzzing of a process: the last one lets go of them."""
@@ -75,7 +73,7 @@ def _count(change: int) -> None:
     with _lock:
         _open += change
         if not _open:
-            places.close()
+            close()
 
 
 def fuzz_on_cluster(cluster: Cluster, plan: Plan, wanted: Sequence[Wanted], listener: Listener | None = None) -> Fuzzed:

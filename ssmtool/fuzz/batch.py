@@ -143,6 +143,12 @@ def _place(batch: Batch) -> _Place:
     return _places[key]
 
 
+def device_problem(subject: Subject, device: str) -> str | None:
+    """Why a device that batches of this process use is out of use; None when it is not, or was never opened."""
+    place = _places.get((subject.digest, device))
+    return None if place is None or place.device.problem is None else str(place.device.problem)
+
+
 def close() -> None:
     """Let go of every device that batches of this process have opened."""
     for place in _places.values():
