@@ -111,12 +111,13 @@ def verify(context: Context, wanted: Wanted) -> tuple[Outcome, list[Skip]]:
 def _here(
     context: Context, texts: Sequence[Text], cases: Sequence[GoldenCase], options: Options, *, relations: bool
 ) -> tuple[Outcome, list[Skip]]:
+    from ssmtool.device import shares
     from ssmtool.verify.engine import run
 
     with _devices(context) as (devices, why):
         return run(
             texts, cases, list(devices), relations=relations, options=options, listener=context.listener,
-            share=_shares(context.options.device), warm=True,
+            share=shares(context.options.device), warm=True,
         ), why  # fmt: skip
 
 
@@ -168,11 +169,6 @@ def _devices(context: Context) -> Iterator[tuple[Devices, list[Skip]]]:
         yield devices, skips
     finally:
         devices.close()
-
-
-def _shares(words: str | None) -> bool:
-    """Several devices share the cases, unless they were named one by one or as `all`: then each runs everything."""
-    return words is None or ("," not in words and words != "all")
 
 
 def by_kernel(outcome: Outcome, entries: Sequence[str]) -> dict[str, dict[str, Any]]:

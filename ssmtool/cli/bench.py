@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ssmtool.cli.context import AppContext, exits_with_code, report_format_option
+from ssmtool.cli.context import AppContext, built_header, exits_with_code, report_format_option
 from ssmtool.errors import SsmtoolError
 from ssmtool.findings import Finding, Outcome, Skip
 
@@ -104,9 +104,7 @@ def command(
     require_libraries()
     counts = _numbers("--positions", positions), _numbers("--users", users)
     project = _project(app) if ptx is not None else app.load_project()
-    if ptx is None and project is not None and not project.header_path.exists():
-        raise SsmtoolError("there is no generated header", path=project.settings.header, hint="ssmtool build")
-    source = ptx if ptx is not None or project is None else str(project.header_path)
+    source = ptx if ptx is not None or project is None else str(built_header(project))
     assert source is not None
     show = project.show if project is not None else str
     texts = read_ptx(source, show)

@@ -41,6 +41,13 @@ class AppContext:
         return project
 
 
+def built_header(project: Project) -> Path:
+    """The project's header. Raises SsmtoolError when it was never built."""
+    if not project.header_path.exists():
+        raise SsmtoolError("there is no generated header", path=project.settings.header, hint="ssmtool build")
+    return project.header_path
+
+
 def format_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """`--format console|json`, for commands that have no findings."""
     return _format_option(("console", "json"))(function)

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from ssmtool.cli.context import AppContext, exits_with_code, print_report, report_format_option, scheduler_option
+from ssmtool.cli.context import (
+    AppContext,
+    built_header,
+    exits_with_code,
+    print_report,
+    report_format_option,
+    scheduler_option,
+)
 from ssmtool.errors import SsmtoolError
 
 if TYPE_CHECKING:
@@ -122,6 +129,7 @@ def command(
     from ssmtool.fuzz import require_hypothesis
 
     require_hypothesis()
+    from ssmtool.device import shares
     from ssmtool.fuzz import Plan, fuzz
     from ssmtool.report.fuzz import progress
 
@@ -142,7 +150,7 @@ def command(
         )
     plan = Plan(
         chosen.subject, tuple(each.name for each in chosen.targets), seed, names, rounds, seconds,
-        share=device is None or ("," not in device and device != "all"), most=max_failures, first_whole=unlimited,
+        share=shares(device), most=max_failures, first_whole=unlimited,
     )  # fmt: skip
     if scheduler is None:
         with progress(quiet=quiet) as listener:
@@ -192,7 +200,7 @@ def _choose(
     from ssmtool.fuzz.targets import all_targets, kernels_without, too_large
     from ssmtool.verify.sources import fits, read_ptx
 
-    texts = read_ptx(ptx if ptx is not None else _header(app))
+    texts = read_ptx(ptx if ptx is not None else str(built_header(app.load_project())))
     entries = [entry.name for text in texts for entry in text.module.entries]
     subject = Subject(
         texts=tuple(
@@ -217,13 +225,6 @@ def _choose(
     return _Chosen(subject, targets, [] if only or vectors else kernels_without(every, entries), too_large(subject))
 
 
-def _header(app: AppContext) -> str:
-    project = app.load_project()
-    if not project.header_path.exists():
-        raise SsmtoolError("there is no generated header", path=project.settings.header, hint="ssmtool build")
-    return str(project.header_path)
-
-
 def _vectors(given: Sequence[str]) -> tuple[tuple[str, bytes], ...]:
     from ssmtool.files import read_bytes
 
@@ -240,16 +241,9 @@ def _vectors(given: Sequence[str]) -> tuple[tuple[str, bytes], ...]:
 
 def _devices(words: str | None) -> tuple[tuple[str, ...], list[str], list[str]]:
     """Names of the devices, what they are, and why they are not GPUs where nobody asked."""
-    from ssmtool.device import DeviceError, open_devices
+    from ssmtool.device import open_preferred
 
-    why: list[str] = []
-    try:
-        devices = open_devices(words or "cuda")
-    except DeviceError as error:
-        if words is not None:
-            raise
-        why.append(f"on the CPU, since there is no GPU: {error.message}")
-        devices = open_devices("cpu")
+    devices, why = open_preferred(words)
     with devices:
         return tuple(each.name for each in devices), [str(each) for each in devices], why
 

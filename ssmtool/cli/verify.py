@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from ssmtool.cli.context import AppContext, exits_with_code, print_report, report_format_option, scheduler_option
+from ssmtool.cli.context import (
+    AppContext,
+    built_header,
+    exits_with_code,
+    print_report,
+    report_format_option,
+    scheduler_option,
+)
 from ssmtool.errors import SsmtoolError
 
 if TYPE_CHECKING:
-    from ssmtool.device import Devices
     from ssmtool.findings import Finding
     from ssmtool.project import Project
     from ssmtool.verify import Options, Outcome, Text
@@ -175,8 +181,12 @@ def _plan(
     root = project.root if project else Path.cwd()
     show = project.show if project else str
     findings = header_findings(project) if ptx is None and project else []
-    place = ptx or show(_header(project))
-    texts = read_ptx(ptx or str(_header(project)), show)
+    place = ptx
+    if ptx is None:
+        assert project is not None
+        ptx, place = str(built_header(project)), project.settings.header
+    assert place is not None
+    texts = read_ptx(ptx, show)
     entries = [entry.name for text in texts for entry in text.module.entries]
     vectors = Vectors()
     if relations == "only" and not product_kernels(entries):
@@ -228,13 +238,6 @@ def _project(app: AppContext, *, needed: bool) -> Project | None:
         return None
 
 
-def _header(project: Project | None) -> Path:
-    assert project is not None
-    if not project.header_path.exists():
-        raise SsmtoolError("there is no generated header", path=project.settings.header, hint="ssmtool build")
-    return project.header_path
-
-
 def _vector_paths(files: Sequence[str], project: Project | None, hint: str) -> list[Path]:
     if files:
         if any(not each or "\0" in each for each in files):
@@ -247,45 +250,15 @@ def _vector_paths(files: Sequence[str], project: Project | None, hint: str) -> l
     return [folder]
 
 
-class _devices:  # noqa: N801 - used as `with _devices(...)`
-    """The devices asked for, open, and why they are not GPUs where nobody asked."""
-
-    def __init__(self, words: str | None, require: str | None) -> None:
-        self._words = words
-        self._require = require
-        self._open: Devices | None = None
-
-    def __enter__(self) -> tuple[Devices, list[str]]:
-        from ssmtool.device import DeviceError, open_devices
-
-        why = []
-        if self._words is not None or self._require is not None:
-            self._open = open_devices(self._words or "cuda", require=self._require)
-        else:
-            try:
-                self._open = open_devices("cuda")
-            except DeviceError as error:
-                why.append(f"on the CPU, since there is no GPU: {error.message}")
-                self._open = open_devices("cpu")
-        return self._open, why
-
-    def __exit__(self, *_exception: object) -> None:
-        if self._open is not None:
-            self._open.close()
-
-
-def _shares(words: str | None) -> bool:
-    """Whether several devices share the cases; devices named one by one, and `all`, are compared with each other."""
-    return words is None or ("," not in words and words != "all")
-
-
 def _here(plan: _Plan, device: str | None, require: str | None, notes: list[str], *, quiet: bool) -> Outcome:
     """On the devices of this machine; `notes` receives why they are not GPUs."""
+    from ssmtool.device import open_preferred, shares
     from ssmtool.report.verify import progress
     from ssmtool.verify import run
 
-    with _devices(device, require) as (devices, why), progress(quiet=quiet) as listener:
-        notes += why
+    devices, why = open_preferred(device, require=require)
+    notes += why
+    with devices, progress(quiet=quiet) as listener:
         return run(
             plan.texts,
             plan.vectors.cases,
@@ -293,7 +266,7 @@ def _here(plan: _Plan, device: str | None, require: str | None, notes: list[str]
             relations=plan.relations,
             options=plan.options,
             listener=listener,
-            share=_shares(device),
+            share=shares(device),
             warm=True,
         )
 

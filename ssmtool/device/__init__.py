@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ssmtool.device.compare import Comparison, Difference, Launch, compare_devices
     from ssmtool.device.errors import DeviceError, LoadError, NoDeviceError, OutsideWriteError
     from ssmtool.device.interface import Device, DeviceModule, Launched, Properties
-    from ssmtool.device.select import Devices, list_devices, open_devices
+    from ssmtool.device.select import Devices, list_devices, open_devices, open_preferred, shares
 
 _HOMES = {
     "Comparison": "compare",
@@ -35,6 +35,8 @@ _HOMES = {
     "Devices": "select",
     "list_devices": "select",
     "open_devices": "select",
+    "open_preferred": "select",
+    "shares": "select",
 }
 
 __all__ = [
@@ -53,6 +55,8 @@ __all__ = [
     "compare_devices",
     "list_devices",
     "open_devices",
+    "open_preferred",
+    "shares",
 ]
 
 __getattr__ = lazy_names(__name__, _HOMES)

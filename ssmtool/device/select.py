@@ -74,6 +74,24 @@ def open_devices(spec: str, *, require: str | None = None, timeout_s: float = TI
     return Devices(found)
 
 
+def open_preferred(spec: str | None, *, require: str | None = None) -> tuple[Devices, list[str]]:
+    """What was asked for; where nobody asked, the cards, or else the CPU, and why it is not the cards.
+
+    Raises as `open_devices`.
+    """
+    if spec is not None or require is not None:
+        return open_devices(spec or "cuda", require=require), []
+    try:
+        return open_devices("cuda"), []
+    except DeviceError as error:
+        return open_devices("cpu"), [f"on the CPU, since there is no GPU: {error.message}"]
+
+
+def shares(spec: str | None) -> bool:
+    """Whether several devices share the work; those named one by one, and `all`, do it all and are compared."""
+    return spec is None or ("," not in spec and spec != "all")
+
+
 def list_devices() -> list[str]:
     """What is here, one line each: for messages, never an error."""
     lines = ["cpu (the executor)"]
